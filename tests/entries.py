@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from numpy.typing import NDArray
-
 from weft.codegen import kernel as abi
 from weft.runtime import executor
 from weft.runtime.workspace import HEAD, Workspace
@@ -18,7 +16,7 @@ from weft.runtime.workspace import HEAD, Workspace
 
 def enter(
     handle: Any,
-    arrays: tuple[NDArray[Any], ...],
+    arrays: tuple[Any, ...],
     grid: tuple[int, int, int],
     chunk: int,
     *,
@@ -31,8 +29,13 @@ def enter(
     space = Workspace() if space is None else space
     executable = handle.executable
     programs = grid[0] * grid[1] * grid[2]
-    words = space.scratch(executable.artifact.scratch), programs, chunk, *grid, *(x.ctypes.data for x in arrays)
-    struct.pack_into(f"{HEAD}{len(arrays)}Q", space.block, space.offset, *words)
+    artifact = executable.artifact
+    ends: list[int] = [
+        end for i in artifact.measured for end in (arrays[i].ctypes.data, arrays[i].ctypes.data + arrays[i].nbytes)
+    ]
+    scratch = space.scratch(artifact.scratch + artifact.copies)
+    words = scratch, programs, chunk, *grid, *(x.ctypes.data for x in arrays), *ends
+    struct.pack_into(f"{HEAD}{len(arrays) + len(ends)}Q", space.block, space.offset, *words)
     entry, count, status = executor.ENTRY(executable.address), 0, abi.PAUSED
     while status == abi.PAUSED:
         if pauses:

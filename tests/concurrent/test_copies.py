@@ -15,16 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects import func
 
 import weft
 import weft.language as tl
 from entries import enter
 from weft import dtypes
-from weft.codegen import emit_llvm, lay_out
+from weft.codegen import emit_llvm
 from weft.codegen import kernel as abi
 from weft.codegen.cpu import copies, exclusive
-from weft.codegen.cpu.copies import MOST_BYTES, Copies
+from weft.codegen.cpu.copies import MOST_BYTES
 from weft.frontend import ConstantArgument, PointerArgument, build_module
 from weft.options import Options
 from weft.runtime import exclusion, executor
@@ -207,8 +206,9 @@ def test_a_launch_that_waits_for_the_sum_of_another_finds_all_that_came_before(t
 
 @weft.jit
 def count_alone(out: Any, at: Any, N: tl.constexpr) -> None:
-    """It has no copies: nothing limits where it adds."""
+    """It has no copies, for a barrier orders programs."""
     tl.atomic_add(out + tl.load(at + tl.program_id(0) * N + tl.arange(0, N)), 1)
+    tl.debug_barrier()
 
 
 @weft.jit
@@ -242,13 +242,6 @@ def test_launches_at_once(threads: int) -> None:
     assert out.tolist() == [len(kernels) * launches * PROGRAMS * N // 128] * 128
 
 
-def copies_of(kernel: Any, n: int = N) -> Copies | None:
-    pointer = PointerArgument(dtypes.int32)
-    module = build_module(kernel, {"out": pointer, "at": pointer, "N": ConstantArgument(n)})
-    lay_out(module, host(), Options(disjoint=True))
-    return Copies.of([next(op for op in module.body.block.ops if isinstance(op, func.FuncOp))])
-
-
 def test_copies_are_merged_by_atomic_instructions() -> None:
     """Two threads that merge at once lose updates so seldom that no launch would show it."""
     pointer = PointerArgument(dtypes.int32)
@@ -261,20 +254,132 @@ def test_copies_are_merged_by_atomic_instructions() -> None:
 
 
 @weft.jit
-def count_few(out: Any, at: Any, N: tl.constexpr) -> None:
+def count_limited(out: Any, at: Any, lock: Any, seen: Any, N: tl.constexpr) -> None:
     tl.atomic_add(out + (tl.load(at + tl.arange(0, 64)) & (N - 1)), 1)
+    tl.store(seen + tl.program_id(0), tl.load(lock))
 
 
-def test_which_launches_are_worth_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """64 elements are accessed twice; an ``and``, additions of pointers and a few ops that are as cheap count a sixteenth each. 8
-    chunks of each thread have to access 64 elements for each one of the copy."""
+@weft.jit
+def count_all(out: Any, at: Any, lock: Any, seen: Any, N: tl.constexpr) -> None:
+    tl.atomic_add(out + tl.load(at + tl.arange(0, 64)), 1)
+    tl.store(seen + tl.program_id(0), tl.load(lock))
+
+
+@pytest.mark.parametrize("kernel", [count_limited, count_all], ids=["limited", "measured"])
+@pytest.mark.parametrize(
+    ("size", "chunk", "copied"),
+    [(1 << 12, 275, True), (1 << 12, 225, False), (MOST_BYTES // 4, 4500, True), (MOST_BYTES // 4 + 16, 5000, False)],
+)
+def test_which_launches_are_worth_copies(
+    kernel: Any, size: int, chunk: int, copied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """64 elements are accessed twice, two numbers once, and what is computed counts a sixteenth: 128 to 145. A thread's 8 chunks
+    have to access 64 elements for each one of the copy: 8 * 128 * 256 = 64 * 2^12."""
     monkeypatch.setattr(copies, "_WORTH", 64)
-    found = copies_of(count_few, 1 << 14)
-    assert found is not None
-    assert 0.75 < found.least * 8 * 128 / (64 * (1 << 14)) < 1
-    assert copies_of(count_few, MOST_BYTES // 4) is not None
-    assert copies_of(count_few, MOST_BYTES // 2) is None
-    assert copies_of(count_alone) is None
+    programs = chunk + 1
+    out, at, seen = np.zeros(size, np.int32), np.arange(64, dtype=np.int32), np.zeros(programs, np.int64)
+    arrays = out, at, LOCK, seen
+    enter(kernel.compile(*arrays, N=1 << (size - 1).bit_length()), arrays, (programs, 1, 1), chunk)
+    assert out[:64].tolist() == [programs] * 64
+    assert set(seen.tolist()) == {1} if copied else seen[0] > exclusive.MOST_SHARED
+
+
+@weft.jit
+def count_anywhere(out: Any, at: Any, lock: Any, seen: Any, N: tl.constexpr) -> None:
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tl.atomic_add(out + tl.load(at + i), 1, mask=i % 5 != 0)
+    tl.atomic_add(out + tl.load(at + tl.program_id(0)), 1)
+    tl.store(seen + tl.program_id(0), tl.load(lock))
+
+
+@weft.jit
+def count_two(out: Any, more: Any, lock: Any, seen: Any, n: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N) * n
+    tl.atomic_add(out + i, 1)
+    tl.atomic_add(more + i, 1)
+    tl.store(seen + tl.program_id(0), tl.load(lock))
+
+
+@pytest.mark.parametrize("size", [MOST_BYTES // 8, MOST_BYTES // 8 + 16])
+def test_all_copies_together_are_short(size: int, threads: int) -> None:
+    out, more, seen = np.zeros(size, np.int32), np.zeros(size, np.int32), np.zeros(PROGRAMS, np.int64)
+    count_two[(PROGRAMS,)](out, more, LOCK, seen, (size - 1) // 31, N=32)
+    assert out.sum() == more.sum() == 32 * PROGRAMS
+    shared = set(seen.tolist()) <= set(range(1, threads + 1))
+    assert shared == (threads > 1 and 8 * size <= MOST_BYTES)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8], ids=lambda dtype: dtype.__name__)
+def test_what_is_beyond_an_array_is_updated_in_memory(step: int, dtype: Any, threads: int) -> None:
+    """Elements on both sides of a view of whole cache lines, in the same registers as those in it. A view that goes backwards
+    points to its last element; kernels know nothing of steps."""
+    at = step * np.random.default_rng(5).integers(-30, 160, PROGRAMS * N).astype(np.int32)
+    memory, seen = np.zeros(450, dtype), np.zeros(PROGRAMS, np.int64)
+    first = 128 - memory.ctypes.data % 64 // memory.itemsize
+    expected, start = memory.copy(), first if step == 1 else first + 127
+    for _ in range(3):
+        count_anywhere[(PROGRAMS,)](memory[first : first + 128][::step], at, LOCK, seen, N=N)
+        np.add.at(expected, start + at[np.arange(at.size) % 5 != 0], 1)
+        np.add.at(expected, start + at[:PROGRAMS], 1)
+        assert memory.tolist() == expected.tolist()
+    shared = set(seen.tolist()) <= set(range(1, threads + 1))
+    assert shared == (threads > 1)
+
+
+class OnlyAnAddress:
+    """An array that does not say how long it is."""
+
+    def __init__(self, array: Any):
+        self.dtype = tl.int32
+        self._array = array
+
+    def data_ptr(self) -> int:
+        return self._array.ctypes.data
+
+
+@weft.jit
+def count_computed(out: Any, n: Any, N: tl.constexpr) -> None:
+    tl.atomic_add(out + (tl.program_id(0) * N + tl.arange(0, N)) % n, 1)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("bound", [True, False], ids=["captured", "launched"])
+def test_arrays_of_unknown_length(known: bool, bound: bool, threads: int) -> None:
+    """Launches that do not say how long an array is have no copies of it."""
+    out = np.zeros(96, np.int32)
+    given = (out if known else OnlyAnAddress(out), out.size)
+    launch = count_computed[(PROGRAMS,)].bind(*given, N=N) if bound else None
+    for i in range(3):
+        if launch is None:
+            count_computed[(PROGRAMS,)](*given, N=N)
+        else:
+            launch()
+        assert out.tolist() == [(1 + i) * PROGRAMS * N // 96] * 96
+
+
+@weft.jit
+def update_three(out: Any, high: Any, low: Any, at: Any, N: tl.constexpr) -> None:
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    to = tl.load(at + i)
+    tl.atomic_xor(out + to, i)
+    tl.atomic_max(high + to, i)
+    tl.atomic_min(low + i % 4, i)
+
+
+def test_several_arrays(threads: int) -> None:
+    at = np.random.default_rng(6).integers(0, 50, PROGRAMS * N).astype(np.int32)
+    out, high, low = np.zeros(50, np.int32), np.full(51, -1, np.int64), np.full(4, 9999, np.uint16)
+    count = np.arange(at.size)
+    for _ in range(2):
+        out[:], high[:], low[:] = 0, -1, 9999
+        update_three[(PROGRAMS,)](out, high, low, at, N=N)
+        expected = np.zeros(50, np.int32), np.full(51, -1, np.int64)
+        np.bitwise_xor.at(expected[0], at, count.astype(np.int32))
+        np.maximum.at(expected[1], at, count)
+        assert out.tolist() == expected[0].tolist()
+        assert high.tolist() == expected[1].tolist()
+        assert low.tolist() == [0, 1, 2, 3]
 
 
 def test_the_runtime_and_code_generation_agree() -> None:

@@ -17,6 +17,7 @@ A native call by Python's ctypes costs 40 ns for each argument, so what a launch
 
 Slots hold addresses of pointers, integers sign- or zero-extended, floats as the bits of their type in the low bytes, bools as 0
 or 1. A checked kernel finds two more slots per pointer argument behind them, in order: its first byte and the one past its last.
+So does any other kernel for each of `CompiledKernel.measured`: both are 0 where that is not known.
 
 Every calling thread claims programs (one at a time, whatever word 17 says, in a kernel whose programs may wait for each other)
 by an atomic add on word 0 until all are claimed; program p has the ids ``p % nx``, ``p / nx % ny``, ``p / nx / ny``. Code that
@@ -43,6 +44,8 @@ A kernel prints by ``void printer(int32 number, int32 x, int32 y, int32 z, void 
 | 0 (`PAUSE`) | not 0: return at the next program boundary. Written by any thread at any time; cleared on return |
 | 1, 2 (`POSITION`, `LAST`) | claimed and not run: from word 1 to before word 2. The next call runs these programs first |
 | 3 (`SCRATCH`) | the address of `CompiledKernel.scratch` bytes of this thread's own, aligned to 64 |
+
+Where a claim is less than the grid (``CHUNK < TOTAL``), scratch memory has `CompiledKernel.copies` more bytes.
 
 The result is one of the values below. After `PAUSED` the same thread calls again with the same arguments.
 """
@@ -100,7 +103,8 @@ class AccessSite:
 @dataclass(frozen=True)
 class CompiledKernel:
     """A relocatable object with its entry point, the scratch bytes each thread needs, the checked accesses, the prints, and how
-    many sums it adds up in parts (`weft.transforms.split_sums`), and in which order each."""
+    many sums it adds up in parts (`weft.transforms.split_sums`), and in which order each. A thread of a launch that several share
+    needs ``copies`` more bytes of scratch memory. ``measured`` are arguments whose arrays' bounds the launch states."""
 
     object: bytes
     symbol: str
@@ -109,6 +113,8 @@ class CompiledKernel:
     prints: tuple[Print, ...] = ()
     sums: int = 0
     order: str = ""
+    copies: int = 0
+    measured: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from weft.options import Options
 class Emitted:
     """A kernel as an LLVM ``module``, before LLVM's passes, with what its launcher must know: the entry point, the scratch
     bytes each thread needs, the checked accesses, and for a CPU the prints, whether the kernel itself has loops, and how many
-    sums it adds up in parts, in which order."""
+    sums it adds up in parts, in which order, and the `CompiledKernel.copies` and ``measured``."""
 
     module: Any
     symbol: str
@@ -35,6 +35,8 @@ class Emitted:
     loops: bool = False
     sums: int = 0
     order: str = ""
+    copies: int = 0
+    measured: tuple[int, ...] = ()
 
 
 class Machine(Protocol):

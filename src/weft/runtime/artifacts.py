@@ -12,8 +12,9 @@ from weft.runtime.errors import Site
 @dataclass(frozen=True)
 class Artifact:
     """For a CPU: a relocatable object, its entry point, bytes of scratch a thread needs, the memory accesses of a checked
-    kernel, its prints, the parameters it may write through, and how many sums it adds up in parts, and
-    in which order each."""
+    kernel, its prints, the parameters it may write through, how many sums it adds up in parts, and
+    in which order each, how many bytes of scratch more a thread of a shared launch needs, and the arguments whose bounds launches
+    state."""
 
     object: bytes
     symbol: str
@@ -23,6 +24,8 @@ class Artifact:
     prints: tuple[Print, ...] = ()
     sums: int = 0
     order: str = ""
+    copies: int = 0
+    measured: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

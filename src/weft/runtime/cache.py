@@ -198,6 +198,8 @@ def _artifact(fields: dict[str, Any], code: bytes) -> Artifact | None:
             prints,
             int(fields["sums"]),
             str(fields["order"]),
+            int(fields["copies"]),
+            tuple(map(int, fields["measured"])),
         )
     except _MALFORMED:
         return None

@@ -193,6 +193,8 @@ def build(
         compiled.prints,
         compiled.sums,
         compiled.order,
+        compiled.copies,
+        compiled.measured,
     )
 
 

@@ -59,6 +59,7 @@ class Executable:
         runtime = [(p.name, token) for p, token in zip(parameters, key, strict=True) if isinstance(token, str)]
         self._pointers = [(slot, name) for slot, (name, token) in enumerate(runtime) if token.startswith("*")]
         self._scratch = artifact.scratch
+        self._copies = artifact.copies
         self._prints = artifact.prints
         self._pace = math.inf  # nanoseconds for each program in the last launch that several threads could share
         self._late = False  # whether that launch took longer than it should
@@ -66,7 +67,11 @@ class Executable:
         self._code = loader.load(artifact.object, artifact.symbol)
         self.address = self._code.address
         self.entry: executor.Entry = executor.ENTRY(self.address)
-        bounds = "QQ" * len(self._pointers) if checked else ""
+        places = {slot: place for place, (slot, _) in enumerate(self._pointers)}
+        self.measured = tuple(places[slot] for slot in artifact.measured)
+        """Places, among all pointers, of those whose arrays' bounds a launch states behind the other slots."""
+        self._unknown = (0, 0) * len(self.measured)
+        bounds = "QQ" * len(self._pointers if checked else self.measured)
         packer = struct.Struct(f"{HEAD}{slot_format(key)}{bounds}{'Q' if more else ''}")
         self._pack = packer.pack_into
         self._slots = (packer.size - ARGUMENTS) // 8
@@ -79,13 +84,18 @@ class Executable:
         slots = bound.slots
         if self.checked:
             slots = slots + self._bounds(bound)
+        elif self.measured:
+            slots = slots + self.measures(bound.extents)
         self.run(slots, grid, None, (self, bound), bound)
 
     def run(
         self, slots: Sequence[Slot], grid: Grid, threads: int | None, kept: object, bound: Bound | None = None
     ) -> None:
         """`launch` for arguments that need no look: one slot for each parameter, memory that may be written, a grid that is not
-        empty; ``bound`` is for messages. At most ``threads`` threads run it; ``kept`` is held until none does."""
+        empty; ``bound`` is for messages. At most ``threads`` threads run it; ``kept`` is held until none does. Behind the slots
+        may come `measures`."""
+        if len(slots) < self._slots:
+            slots = (*slots, *self._unknown)
         parted = self._parted
         if parted is None or math.prod(grid) >= (executor.pool().threads if threads is None else threads):
             self._run_whole(slots, grid, threads, kept, bound)
@@ -101,6 +111,8 @@ class Executable:
         """`run`, each program by one thread."""
         pool, scratch = executor.pool(), self._scratch
         total, chunk, width = _ALONE if grid == _ONE else pool.share(grid, threads)
+        if width > 1:
+            scratch += self._copies
         workspace = take(self._slots)
         memory = workspace.scratch(scratch) if scratch else 0
         try:
@@ -138,7 +150,7 @@ class Executable:
                 if late or not self._late:
                     self._pace = pace
                 return failed
-        failed = pool.run(entry, workspace, self._scratch, width, kept, self.address)
+        failed = pool.run(entry, workspace, self._scratch + self._copies, width, kept, self.address)
         self._pace, self._late = workspace.taken * width / total, False
         pool.ended = perf_counter_ns()
         return failed
@@ -157,9 +169,9 @@ class Executable:
         total = grid[0] * grid[1] * grid[2]
         head = (workspace.scratch(self._scratch), total, total, *grid)
         try:
-            self._pack(workspace.block, workspace.offset, *head, *bound.slots)
+            self._pack(workspace.block, workspace.offset, *head, *bound.slots, *self._unknown)
         except OverflowError:
-            self._pack(workspace.block, workspace.offset, *head, *to_float32(bound.slots))
+            self._pack(workspace.block, workspace.offset, *head, *to_float32(bound.slots), *self._unknown)
         return workspace
 
     def end(self, workspace: Workspace, status: int) -> None:
@@ -172,11 +184,11 @@ class Executable:
         meanwhile is handled when the kernel has ended, so no watch has to look."""
         pack, entry, scratch, needed = self._pack, self.entry, self.artifact.scratch, self._slots
         x, y, z = grid
-        total = x * y * z
+        total, unknown = x * y * z, self._unknown
 
         def launch(slots: Sequence[Slot]) -> None:
             workspace = take(needed)
-            pack(workspace.block, workspace.offset, workspace.scratch(scratch), total, total, x, y, z, *slots)
+            pack(workspace.block, workspace.offset, workspace.scratch(scratch), total, total, x, y, z, *slots, *unknown)
             status = entry(workspace.launch, workspace.thread)
             if status and executor.finish(entry, workspace, status):
                 raise self._failure(workspace.fault(), Bound())
@@ -191,6 +203,10 @@ class Executable:
         finally:
             if printer.error is not None:
                 raise printer.error
+
+    def measures(self, extents: Sequence[tuple[int, int] | None]) -> list[Slot]:
+        """What a launch states of the ``measured`` arrays' bounds, given the extents of all."""
+        return [bound for place in self.measured for bound in extents[place] or (0, 0)]
 
     def _bounds(self, bound: Bound) -> list[int | float]:
         result: list[int | float] = []

@@ -225,7 +225,9 @@ class JITFunction(KernelFunction):
         if known is None:
             return Lesson(route, facts)
         executable, pick = known
-        return executable, slots if pick is None else pick(slots)
+        if pick is not None:
+            slots = pick(slots)
+        return executable, (*slots, *executable.measures(route.extents(*values))) if executable.measured else slots
 
     def _learn(self, lesson: Lesson, executable: Launchable, bound: Bound) -> None:
         """Remembers where facts lead, unless the code was forgotten since, or needs more than slots."""

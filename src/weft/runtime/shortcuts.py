@@ -96,10 +96,12 @@ def _form(parameter: Parameter, kind: type) -> _Form | None:
 @dataclass(eq=False)
 class Route:
     """Launches of one kind: ``look`` is the generated function, ``known`` what its facts lead to, with what chooses the slots
-    among all (None: all of them). ``slots`` are the parameters that have one."""
+    among all (None: all of them). ``slots`` are the parameters that have one. ``extents`` is another function, which gives the
+    first byte of each array and the one past its last."""
 
     look: Callable[..., Looked | None]
     slots: tuple[int, ...]
+    extents: Callable[..., tuple[tuple[int, int], ...]] = lambda *values: ()
     known: dict[Hashable, tuple[Executable, Callable[[Any], Any] | None]] = field(default_factory=dict[Any, Any])
 
     def learn(self, facts: Hashable, executable: Executable, key: Sequence[Token]) -> None:
@@ -179,7 +181,8 @@ def route(kernel: str, parameters: Sequence[Parameter], values: Sequence[Any]) -
         space["is_cpu"] = sys.modules["torch"]._C.TensorBase.is_cpu.__get__
     names = [f"v{number}" for number in range(len(values))]
     exec(_text(names, guards, lines, [*_facts_of(arrays), *facts], slots.values()), space)
-    return Route(space["look"], tuple(slots))
+    exec(_text_of_extents(names, lines, arrays), space)
+    return Route(space["look"], tuple(slots), space["extents"])
 
 
 def _facts_of(arrays: Sequence[_Array]) -> list[str]:
@@ -194,6 +197,12 @@ def _facts_of(arrays: Sequence[_Array]) -> list[str]:
     if arrays:
         facts.append(f"({' | '.join(names)}) & 15 and ({''.join(f'{name} & 15, ' for name in names)})")
     return facts
+
+
+def _text_of_extents(names: Iterable[str], lines: Iterable[str], arrays: Iterable[_Array]) -> str:
+    """The text of `Route.extents`."""
+    body = [*lines, f"return ({''.join(f'({array.address}, {array.end}), ' for array in arrays)})"]
+    return f"def extents({', '.join(names)}):\n" + "".join(f"    {line}\n" for line in body)
 
 
 def _text(

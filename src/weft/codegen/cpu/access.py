@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.cpu import updates
+from weft.codegen.cpu.beyond import Beyond
 from weft.codegen.cpu.masks import decided_by_last, is_prefix
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.rows_ahead import RowsAhead
@@ -291,20 +293,34 @@ class Accesses:
     def atomic(self, op: Atomic, index: RegisterIndex) -> ir.Value:
         """One register of an atomic; gives the old values (in all lanes, duplicates too; 0 where masked off), or zeros where
         nothing uses them."""
-        emitter = self._emitter
+        emitter, builder = self._emitter, self._builder
         values = [emitter.vector(v, index) for v in updates.operands(op)]
         zeros = ir.Constant(values[0].type, None)
         initial = None if op.result.first_use is None else zeros
 
+        beyond = emitter.beyond.get(emitter.facts.base_of[op.pointer])
+
         def by_instructions() -> ir.Value:
-            return self._lane_by_lane(op, index, values, lambda at, v: self._update(op, at, v), initial)
+            def one(at: ir.Value, v: Sequence[ir.Value]) -> ir.Value:
+                return self._update(op, at if beyond is None else beyond.in_array(builder, at), v)
+
+            return self._lane_by_lane(op, index, values, one, initial)
 
         if emitter.alone is None:
             old = by_instructions()
         else:
             plainly = self._plainly(op, index, values, initial)
-            old = self._either(emitter.alone, plainly, by_instructions, None if initial is None else initial.type)
+            alone = whole = emitter.alone
+            if beyond is not None:
+                held = partial(self._is_in_copy, op, index, beyond)
+                alone = self._either(beyond.copied, held, lambda: whole, I1)
+            old = self._either(alone, plainly, by_instructions, None if initial is None else initial.type)
         return zeros if initial is None else old
+
+    def _is_in_copy(self, op: Atomic, index: RegisterIndex, beyond: Beyond) -> ir.Value:
+        """Whether the thread's copy has all elements that one register updates."""
+        mask, addresses = self._mask(op.mask, index), self._emitter.vector(op.pointer, index)
+        return beyond.holds(self._builder, addresses, dtype_of(op.value).itemsize, mask)
 
     def _plainly(
         self, op: Atomic, index: RegisterIndex, values: Sequence[ir.Value], initial: ir.Value | None
@@ -490,8 +506,15 @@ class Accesses:
         self._check_scalar(op, mask)
         values = [emitter.scalar(v) for v in updates.operands(op)]
 
+        beyond = emitter.beyond.get(emitter.facts.base_of[op.pointer])
+
         def update() -> ir.Value:
-            return self._update(op, self._builder.inttoptr(emitter.scalar(op.pointer), POINTER), values)
+            address = emitter.scalar(op.pointer)
+            place = self._builder.inttoptr(address, POINTER)
+            if beyond is not None:
+                held = beyond.holds(self._builder, address, dtype_of(op.value).itemsize)
+                place = self._builder.select(held, place, beyond.in_array(self._builder, place))
+            return self._update(op, place, values)
 
         return self._where(mask, update, ir.Constant(values[0].type, None))
 

@@ -19,7 +19,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.codegen.cpu.arguments import load_arguments, load_bounds, name_arguments
-from weft.codegen.cpu.copies import Copies, has_copies
+from weft.codegen.cpu.copies import Copies, beyond_copies, has_copies
 from weft.codegen.cpu.emitter import Emitter
 from weft.codegen.cpu.entry import emit_entry
 from weft.codegen.cpu.exclusive import emit_guarded, enters, has_alone, may_be_alone, most_chunks
@@ -102,9 +102,8 @@ class CpuMachine:
         sums = sums_of(kernel)
         functions = [kernel] if found is None else [kernel, found[0]]
         copies = Copies.of(functions) if alone and options.disjoint and not sums else None
-        owns = copies is not None
         one = self._program(
-            module, symbol, kernel, options, alone=alone, owns=owns, paired=found is not None or bool(sums)
+            module, symbol, kernel, options, alone=alone, copies=copies, paired=found is not None or bool(sums)
         )
         scratch, several, first = one.scratch, None, y_first(kernel, options)
         streams = bool(one.emitter.streams)
@@ -115,7 +114,7 @@ class CpuMachine:
                 found[0],
                 options,
                 alone=alone,
-                owns=owns,
+                copies=copies,
                 paired=True,
                 together=found[1].programs,
             )
@@ -124,7 +123,6 @@ class CpuMachine:
                 first, streams = found[1].axis == 1, streams or bool(together.emitter.streams)
         if copies is not None:
             copies = replace(copies, at=-(-scratch // 64) * 64)
-            scratch = copies.at + copies.size
         guarded = enters(kernel)
         run = emit_entry(
             module,
@@ -155,6 +153,8 @@ class CpuMachine:
             loops=loops,
             sums=sums,
             order=order,
+            copies=0 if copies is None else copies.at + copies.size - scratch,
+            measured=() if copies is None else tuple(target.slot for target in copies.measured),
         )
 
     def _program(
@@ -165,12 +165,12 @@ class CpuMachine:
         options: Options,
         *,
         alone: bool,
-        owns: bool,
+        copies: Copies | None,
         paired: bool,
         together: int = 1,
     ) -> _Program:
-        """A function that runs a program, or so many ``together``; ``paired``: there is one of each; ``owns``: its thread may
-        have copies of what it updates."""
+        """A function that runs a program, or so many ``together``; ``paired``: there is one of each; its thread may have
+        ``copies`` of what it updates."""
         program = _program_function(module, symbol)
         slots, scratch, record, *grid = program.args
         name_arguments(kernel)
@@ -184,9 +184,11 @@ class CpuMachine:
         if options.checked:
             bounds.update(load_bounds(kernel, emitter.entry, slots))
         if alone:
-            emitter.alone = has_alone(emitter.entry, record)
-            if owns:
-                emitter.alone = emitter.entry.or_(emitter.alone, has_copies(emitter.entry, record, slots))
+            emitter.alone = alone_here = has_alone(emitter.entry, record)
+            if copies is not None:
+                emitter.alone = emitter.entry.or_(alone_here, has_copies(emitter.entry, record, slots))
+                found = beyond_copies(emitter.entry, copies, record, slots)
+                emitter.beyond = {kernel.body.block.args[slot]: each for slot, each in found.items()}
         if (found := streamed(kernel, facts, options, self.target, together)) is not None:
             emitter.streams = dict.fromkeys(found.stores, does_stream(emitter.entry, found, ids_and_sizes))
         return _Program(program, emitter, emitter.emit_function(kernel, arguments))
@@ -196,7 +198,15 @@ class CpuMachine:
         with self._simplified(emitted) as module:
             code = self._machine().emit_object(module)
         return CompiledKernel(
-            code, emitted.symbol, emitted.scratch, emitted.sites, emitted.prints, emitted.sums, emitted.order
+            code,
+            emitted.symbol,
+            emitted.scratch,
+            emitted.sites,
+            emitted.prints,
+            emitted.sums,
+            emitted.order,
+            emitted.copies,
+            emitted.measured,
         )
 
     def assembly(self, emitted: Emitted) -> str:

@@ -17,10 +17,11 @@ from typing import NamedTuple, TypeGuard
 
 from llvmlite import ir
 from xdsl.dialects import scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft import dtypes
 from weft.codegen.cpu import rearranging
+from weft.codegen.cpu.beyond import Beyond
 from weft.codegen.cpu.buffers import Buffer, BufferPool
 from weft.codegen.cpu.cost import work
 from weft.codegen.cpu.generators import generated_lane, generated_register
@@ -94,6 +95,8 @@ class Registers(Emit):
         """Offsets in scratch memory of int64 words that are 0 when a thread begins a launch."""
         self.alone: ir.Value | None = None
         """Whether the program's thread has all atomics of the process to itself; None where it never has."""
+        self.beyond: Mapping[BlockArgument | None, Beyond] = {}
+        """Arguments that the thread may have a copy of, where updates may be beyond it (`weft.codegen.cpu.copies`)."""
         self.streams: Mapping[Operation, ir.Value] = {}
         """Stores that may go past the caches (`weft.codegen.cpu.streaming`), each with whether they do in this launch."""
         self.uses_tiles = False
