@@ -30,9 +30,7 @@ def enter(
     executable = handle.executable
     programs = grid[0] * grid[1] * grid[2]
     artifact = executable.artifact
-    ends: list[int] = [
-        end for i in artifact.measured for end in (arrays[i].ctypes.data, arrays[i].ctypes.data + arrays[i].nbytes)
-    ]
+    ends: list[Any] = executable.measures([(x.ctypes.data, x.ctypes.data + x.nbytes) for x in arrays])
     scratch = space.scratch(artifact.scratch + artifact.copies)
     words = scratch, programs, chunk, *grid, *(x.ctypes.data for x in arrays), *ends
     struct.pack_into(f"{HEAD}{len(arrays) + len(ends)}Q", space.block, space.offset, *words)

@@ -382,6 +382,20 @@ def test_several_arrays(threads: int) -> None:
         assert low.tolist() == [0, 1, 2, 3]
 
 
+@weft.jit
+def count_second(n: Any, at: Any, out: Any, N: tl.constexpr) -> None:
+    tl.atomic_add(out + tl.load(at + tl.arange(0, N)), n)
+
+
+def test_whose_bounds_launches_state() -> None:
+    """Those of the second array, which is the third argument."""
+    at = np.zeros(N, np.int32)
+    executable = count_second.compile(5, at, np.zeros(N, np.int32), N=N).executable
+    assert executable.artifact.measured == (2,)
+    assert executable.measures([(16, 32), (48, 80)]) == [48, 80]
+    assert executable.measures([(16, 32), None]) == [0, 0]
+
+
 def test_the_runtime_and_code_generation_agree() -> None:
     assert abi.CHUNKS_PER_THREAD == executor.CHUNKS_PER_THREAD
 

@@ -20,7 +20,8 @@ enters and leaves in its entry point. These rules keep the lock from changing wh
    stops, and returns to Python now and then, which handles signals and calls again.
 
 A launch takes the lock alone where one thread runs it, or a few whose kernel does little but atomics: then one is faster than
-those that send cache lines to each other, and the others leave the grid to it. `most_chunks` says how many are a few.
+those that send cache lines to each other, and the others leave the grid to it. `most_chunks` says how many are a few. Where each
+thread updates a copy of its own (`weft.codegen.cpu.copies`), several are faster, and share the lock.
 """
 
 from __future__ import annotations
