@@ -124,16 +124,21 @@ def _read(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
     return builder.load_atomic(address, "monotonic", 8, typ=I64)
 
 
-def has_alone(builder: ir.IRBuilder, record: ir.Value) -> ir.Value:
-    """Whether the program's thread has the lock alone. For the start of a program: there it gives way (rule 2)."""
-    name = f"{LOCK}.has_alone"
+def has_alone(builder: ir.IRBuilder, record: ir.Value, has_copies: ir.Value | None = None) -> ir.Value:
+    """Whether the program's thread has what it updates to itself: it ``has_copies``, or the lock alone. For the start of a
+    program: there it gives way (rule 2)."""
+    name, given = f"{LOCK}.has_alone", [record, ir.Constant(I1, 0) if has_copies is None else has_copies]
     if name in builder.module.globals:
-        return builder.call(builder.module.globals[name], [record])
-    function = ir.Function(builder.module, ir.FunctionType(I1, [POINTER]), name)
+        return builder.call(builder.module.globals[name], given)
+    function = ir.Function(builder.module, ir.FunctionType(I1, [POINTER, I1]), name)
     function.linkage = "internal"
     function.attributes.add("alwaysinline")
-    start, mine, yes, share, no = map(function.append_basic_block, ("start", "mine", "yes", "share", "no"))
+    start, look, mine, yes, share, no = map(
+        function.append_basic_block, ("start", "look", "mine", "yes", "share", "no")
+    )
     inner = ir.IRBuilder(start)
+    inner.cbranch(function.args[1], yes, look)
+    inner.position_at_end(look)
     lock, waiting = _words(inner)
     inner.cbranch(inner.icmp_unsigned("==", _read(inner, lock), inner.ptrtoint(function.args[0], I64)), mine, no)
     inner.position_at_end(mine)
@@ -145,7 +150,7 @@ def has_alone(builder: ir.IRBuilder, record: ir.Value) -> ir.Value:
     inner.branch(no)
     inner.position_at_end(no)
     inner.ret(ir.Constant(I1, 0))
-    return builder.call(function, [record])
+    return builder.call(function, given)
 
 
 def emit_guarded(

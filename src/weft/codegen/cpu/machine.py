@@ -183,12 +183,12 @@ class CpuMachine:
         arguments = load_arguments(kernel, emitter.entry, slots)
         if options.checked:
             bounds.update(load_bounds(kernel, emitter.entry, slots))
-        if alone:
-            emitter.alone = alone_here = has_alone(emitter.entry, record)
-            if copies is not None:
-                emitter.alone = emitter.entry.or_(alone_here, has_copies(emitter.entry, record, slots))
-                found = beyond_copies(emitter.entry, copies, record, slots)
-                emitter.beyond = {kernel.body.block.args[slot]: each for slot, each in found.items()}
+        if alone and copies is not None:
+            emitter.alone = has_alone(emitter.entry, record, has_copies(emitter.entry, record, slots))
+            found = beyond_copies(emitter.entry, copies, record, slots)
+            emitter.beyond = {kernel.body.block.args[slot]: each for slot, each in found.items()}
+        elif alone:
+            emitter.alone = has_alone(emitter.entry, record)
         if (found := streamed(kernel, facts, options, self.target, together)) is not None:
             emitter.streams = dict.fromkeys(found.stores, does_stream(emitter.entry, found, ids_and_sizes))
         return _Program(program, emitter, emitter.emit_function(kernel, arguments))
