@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from machine import Baseline
 from rows import (
@@ -72,10 +74,12 @@ def bag_kernel(table, index, out, bags, length, COLUMNS: tl.constexpr, BAGS: tl.
     tl.store(out + rows[:, None] * COLUMNS + columns[None, :], total, mask=(rows < bags)[:, None])
 
 
-def scatter_add(name: str, n: int, size: int):
+def scatter_add(name: str, n: int, size: int, dtype: type[Any] = np.float32):
+    """``dtype`` is float32 or int32. C has the loop of float32 only; Numba's is the same."""
+
     def build(c: Baseline | None) -> Row:
-        values, index = normal(n), integers(n, size)
-        expected = np.bincount(index, values, size)
+        values, index = normal(n) if dtype is np.float32 else integers(n, 1000), integers(n, size)
+        expected = np.bincount(index, values, size).astype(dtype)
 
         def run(out, block):
             out.fill(0)
@@ -88,15 +92,22 @@ def scatter_add(name: str, n: int, size: int):
         return Row(
             name,
             expected,
-            tiled(BLOCKS, size, run),
+            tiled(BLOCKS, size, run, dtype),
             {
-                **with_numpy(size, numpy_add),
-                **with_torch(lambda: torch.zeros(size).index_add_(0, tensor(index), tensor(values))),
-                **with_jax(lambda v, i: jax.numpy.zeros(size).at[i].add(v), values, index),
-                **with_numba(size, lambda k, out: k.scatter_add(values, index, out)),
-                **with_c(c, size, lambda c, out: c.scatter_add(values, index, out, n, size)),
+                **with_numpy(size, numpy_add, dtype),
+                **with_torch(
+                    lambda: torch.zeros(size, dtype=tensor(values).dtype).index_add_(0, tensor(index), tensor(values))
+                ),
+                **with_jax(lambda v, i: jax.numpy.zeros(size, v.dtype).at[i].add(v), values, index),
+                **with_numba(size, lambda k, out: k.scatter_add(values, index, out), dtype),
+                **with_c(
+                    c if dtype is np.float32 else None,
+                    size,
+                    lambda c, out: c.scatter_add(values, index, out, n, size),
+                ),
             },
             tolerance=1e-3,
+            exact=dtype is not np.float32,
         )
 
     return build
@@ -179,6 +190,7 @@ def embedding_bag(name: str, bags: int, length: int, entries: int, columns: int)
 ROWS: Family = {
     "scatter-add": scatter_add("float32 scatter-add, 2^20 into 2^16", 1 << 20, 1 << 16),
     "scatter-add-few": scatter_add("float32 scatter-add, 2^20 into 16", 1 << 20, 16),
+    "scatter-add-int": scatter_add("int32 scatter-add, 2^20 into 2^12", 1 << 20, 1 << 12, np.int32),
     "row-add": row_add("float32 row scatter-add, 16384 rows of 64 into 4096", 16384, 4096, 64),
     "histogram-atomic": histogram(atomic_histogram_kernel, "histogram of 2^21 bytes, atomics", 1 << 21),
     "histogram": histogram(histogram_kernel, "histogram of 2^21 bytes, tl.histogram", 1 << 21),
