@@ -119,7 +119,7 @@ class Copies:
             size = builder.sub(high, low)
             off = builder.and_(low, ir.Constant(I64, target.dtype.itemsize - 1))
             for fails in (
-                builder.icmp_unsigned("==", high, ir.Constant(I64, 0)),
+                builder.icmp_unsigned("==", size, ir.Constant(I64, 0)),
                 builder.icmp_unsigned("!=", off, ir.Constant(I64, 0)),
                 builder.icmp_unsigned(">", size, left),
             ):
