@@ -2,6 +2,11 @@
 
 Passes of `weft.transforms` make them; the frontend never does.
 
+# Programs together
+
+A function that runs neighbouring programs as one (`weft.transforms.join_programs`) has tiles for the most of them. ``present``
+is how many it runs in a call.
+
 # Panels
 
 A panel is local memory for one operand of a dot over many steps of a loop: ``depth`` elements of the contracted axis by all
@@ -33,7 +38,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
@@ -79,6 +84,19 @@ def _number(attribute: IntegerAttr[I64]) -> int:
 def _panel_properties(prefix: str, panel: Panel) -> dict[str, IntegerAttr[I64]]:
     numbers = {"axis": panel.axis, "depth": panel.depth, "width": panel.width, "group": panel.group}
     return {f"{prefix}{name}": IntegerAttr(number, i64) for name, number in numbers.items()}
+
+
+@irdl_op_definition
+class PresentOp(TileOp):
+    """How many programs a call of a function runs: at least one."""
+
+    name = "cpu.present"
+    result = result_def(scalar(dtypes.int32))
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[scalar(dtypes.int32)])
 
 
 @irdl_op_definition
@@ -216,5 +234,5 @@ class MultiplyOp(TileOp):
             raise VerifyException(f"cpu.multiply accumulates numbers, found {self.acc.type}")
 
 
-Cpu = Dialect("cpu", [ClaimOp, PackOp, MultiplyOp])
+Cpu = Dialect("cpu", [PresentOp, ClaimOp, PackOp, MultiplyOp])
 """The dialect."""

@@ -19,7 +19,7 @@ Programs are joined where nothing can tell:
    added, as integers of 32 bits and more: a longer range has numbers that a narrower type has not. What moves with it is then a
    dimension of tiles, which becomes wider everywhere. Every atomic has it: one without would happen once for all programs.
 3. *Nothing crosses the dimension*: no reduction or scan along it, no reshape or dot of it, and no tile has it twice.
-4. *Rows.* Each access that has the dimension is consecutive along it, over less than `ROW` bytes, or `LOOP_ROW` in loops. Or,
+4. *Lines.* Each access that has the dimension is consecutive along it, over less than `ROW` bytes, or `LOOP_ROW` in loops. Or,
    without a loop, each store is, over less than `ACROSS` bytes, and loads are consecutive along another: a transpose that writes
    a line of each of 32 rows and more takes 1 or 7 ms where one takes 1 that writes four. A processor fetches no more rows ahead
    than that.
@@ -28,7 +28,10 @@ Programs are joined where nothing can tell:
    order wherever they can (`weft.codegen.cpu.sum_order`). Where they do not, `weft.codegen.cpu.machine` finds it and leaves the
    joined function out.
 
-Which programs are joined depends on the grid alone, and results, but for those atomics, on neither.
+Programs of several rows that compute each element by itself are joined to whole rows of the grid instead of rule 4's widths
+(`weft.transforms.join_rows`).
+
+Which programs are joined depends on the grid, and for whole rows on the threads; results, but for those atomics, on neither.
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ from weft.ir.direct import defining_op, operands_of, ops_in, set_type
 from weft.ir.types import dtype_of, element_of, is_pointer, is_tile, shape_of, tensor
 from weft.transforms.axis import analyse
 from weft.transforms.flags import waits
+from weft.transforms.join_rows import keep_to_present, rows_together
 from weft.transforms.join_scalars import LANES, join_scalars
 
 JOINED: Final = "tile.joined"
@@ -97,17 +101,22 @@ _Place: TypeAlias = tuple[SSAValue, int]
 
 
 class Joined(NamedTuple):
-    """How a function runs programs: so many along an axis of the grid."""
+    """How a function runs programs: so many along an axis of the grid. If ``least`` is not 0, it runs any number up to that
+    (`weft.ir.cpu.PresentOp`), and so many or more where a row of the grid has them."""
 
     axis: int
     programs: int
+    least: int = 0
 
 
 @dataclass(frozen=True)
 class JoinPrograms(ModulePass):
-    """Adds a function that runs several programs at once, where that is worth it."""
+    """Adds a function that runs several programs at once, where that is worth it. ``disjoint``: the arguments' arrays do not
+    overlap."""
 
     name = "join-programs"
+
+    disjoint: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [f for f in op.ops if isinstance(f, func.FuncOp) and f.body.blocks]:
@@ -124,7 +133,7 @@ class JoinPrograms(ModulePass):
                 if any(
                     isinstance(inner, tile.ProgramIdOp) and inner.axis.value.data == axis for inner in ops_in(kernel)
                 ):
-                    joined = _joined(kernel, axis)
+                    joined = _joined(kernel, axis, self.disjoint)
                     if joined is not None:
                         Rewriter.insert_op(joined, InsertPoint.after(kernel))
                         break
@@ -135,11 +144,10 @@ def joined_of(kernel: func.FuncOp) -> tuple[func.FuncOp, Joined] | None:
     following = kernel.next_op
     if not isinstance(following, func.FuncOp) or not isinstance(text := following.attributes.get(JOINED), StringAttr):
         return None
-    axis, count = map(int, text.data.split())
-    return following, Joined(axis, count)
+    return following, Joined(*map(int, text.data.split()))
 
 
-def _joined(kernel: func.FuncOp, axis: int) -> func.FuncOp | None:
+def _joined(kernel: func.FuncOp, axis: int, disjoint: bool) -> func.FuncOp | None:
     copy = kernel.clone()
     ids = [op for op in ops_in(copy) if isinstance(op, tile.ProgramIdOp) and op.axis.value.data == axis]
     _part_generators(copy)
@@ -153,18 +161,25 @@ def _joined(kernel: func.FuncOp, axis: int) -> func.FuncOp | None:
         return None
     if not all(_rounds_the_same(op, dimensions, wide, width) for op in ops_in(copy) if isinstance(op, tile.ReduceOp)):
         return None
-    count = _count(copy, dimensions, wide, width)
-    if count < 2:
+    least = _count(copy, dimensions, wide, width)
+    along = {pointer: axes[0] for pointer in _pointers(copy) if (axes := _along(pointer, dimensions, wide))}
+    count = rows_together(copy, along, width) if disjoint else 0
+    if count > least:
+        _widen(copy, dimensions, wide, count)
+        keep_to_present(copy, along, width, count)
+        _name(copy, kernel, axis, count, least)
+        return copy
+    if least < 2:
         return None
-    _widen(copy, dimensions, wide, count)
-    _name(copy, kernel, axis, count)
+    _widen(copy, dimensions, wide, least)
+    _name(copy, kernel, axis, least)
     return copy
 
 
-def _name(joined: func.FuncOp, kernel: func.FuncOp, axis: int, count: int) -> None:
-    """Says what a function runs."""
+def _name(joined: func.FuncOp, kernel: func.FuncOp, *how: int) -> None:
+    """Says what a function runs; see `Joined`."""
     joined.sym_name = StringAttr(f"{kernel.sym_name.data}.joined")
-    joined.attributes[JOINED] = StringAttr(f"{axis} {count}")
+    joined.attributes[JOINED] = StringAttr(" ".join(map(str, how)))
 
 
 def _part_generators(function: func.FuncOp) -> None:
@@ -291,6 +306,13 @@ class _Dimensions:
             case _:
                 values = [value for value in (*op.operands, *op.results) if is_tile(value)]
                 self.crossed += [(value, i) for value in values for i in range(len(shape_of(value)))]
+
+
+def _pointers(function: func.FuncOp) -> Iterator[SSAValue]:
+    """What a function loads and stores through."""
+    for op in ops_in(function):
+        if isinstance(op, tile.LoadOp | tile.StoreOp):
+            yield op.pointer
 
 
 def _tiles(function: func.FuncOp) -> Iterator[SSAValue]:

@@ -18,6 +18,7 @@ from weft.codegen.cpu.accumulate import accumulation_of, emit_accumulation
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.cost import Costs, work
 from weft.codegen.cpu.counted import loop_to, rounded_up
+from weft.codegen.cpu.extents import extent_of
 from weft.codegen.cpu.filling import TOGETHER, Filling, filling_of
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.gather import gathered
@@ -214,6 +215,9 @@ class Emitter(Registers):
         }
         sources = {root: self.in_memory(root.source) for root in loop.roots if isinstance(root, tile.GatherOp)}
         targets = [(value, self.home(value)) for value in loop.kept]
+        ends = extent_of(self, loop)
+        if ends is None:
+            self.note_walk(loop.layout)
         write_backs = [(root.value, self._written_back(root)) for root in loop.roots if isinstance(root, WriteBack)]
 
         def body(index: RegisterIndex, copy: int, first: ir.Value | None) -> None:
@@ -259,6 +263,7 @@ class Emitter(Registers):
             among=among,
             within=within,
             accumulators=ACCUMULATORS if self.paired and reductions else 0,
+            ends=ends,
         )
         for finished in (*reductions.values(), *histograms.values()):
             finished.publish()

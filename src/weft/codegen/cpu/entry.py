@@ -7,6 +7,7 @@ return. docs/runtime.md has the cost. Inside a program, `Faults.leave_if_stopped
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -30,8 +31,17 @@ from weft.codegen.kernel import (
     STOPPED,
     TOTAL,
 )
-from weft.codegen.llvm.types import I8, I32, I64, POINTER, Module
+from weft.codegen.llvm.types import I8, I32, I64, POINTER, Module, intrinsic
 from weft.codegen.llvm.volatile import volatile_load
+
+
+class Together(NamedTuple):
+    """A function that runs several programs at once, neighbours on the axis of the grid that counts fastest: ``most``, or if
+    ``least`` is not 0 any number up to that. It may be the function that runs one program, too."""
+
+    function: ir.Function
+    most: int
+    least: int = 0
 
 
 def emit_entry(
@@ -44,7 +54,7 @@ def emit_entry(
     tiles: bool = False,
     streams: bool = False,
     y_first: bool = False,
-    joined: tuple[ir.Function, int] | None = None,
+    joined: Together | None = None,
     copies: Copies | None = None,
 ) -> ir.Function:
     """Emit the function that the runtime calls, around ``program``, which runs one program. In kernels with atomics the runtime
@@ -60,9 +70,10 @@ def emit_entry(
 
     ``y_first``: y counts fastest, else x (`weft.codegen.cpu.order`).
 
-    ``joined`` runs so many programs at once, which are neighbours on the axis that counts fastest: the ids are the first
-    one's. Then what is claimed, counted and kept are groups of so many programs of one row of the grid. The last group of a
-    row may have fewer, which run one by one. So which programs are joined does not depend on who claims them.
+    ``joined`` runs several programs at once: the ids are the first one's. Then what is claimed, counted and kept are groups of
+    programs of one row of the grid. Where the function runs a fixed number, the last group of a row may have fewer, which run
+    one by one. Where it runs any number, a row is cut into equal groups of at most what a claim has, and at least ``least``.
+    So which programs are joined does not depend on who claims them.
 
     ``copies``: programs may update the thread's copies of arrays (`weft.codegen.cpu.copies`).
 
@@ -89,8 +100,11 @@ def emit_entry(
     total, wanted, *wide = (_int64(builder, launch, i) for i in (TOTAL, CHUNK, *(SIZES[axis] for axis in order)))
     chunk = one if one_by_one else wanted
     grid = [builder.trunc(size, I32) for size in wide]
+    group: ir.Value = ir.Constant(I64, 1)
     if joined is not None:
-        total, chunk, wide[0] = _in_groups(builder, chunk, wide, joined[1])
+        group = _group_size(builder, chunk, wide[0], joined)
+        wide[0], chunk = (_parts(builder, number, group) for number in (wide[0], chunk))
+        total = builder.mul(builder.mul(wide[0], wide[1]), wide[2])
     sizes = [builder.trunc(size, I32) for size in wide]
     kept, kept_end = (_int64(builder, thread, i) for i in (POSITION, LAST))
     builder.store(zero, word(builder, thread, LAST), align=8)
@@ -125,9 +139,10 @@ def emit_entry(
         phi.add_incoming(value, divide)
     here = (slots, scratch, record)
     if joined is None:
-        status = builder.call(program, [*here, *(each[order[axis]] for each in (ids, grid) for axis in range(3))])
+        ones = ir.Constant(I32, 1)
+        status = builder.call(program, [*here, *(each[order[axis]] for each in (ids, grid) for axis in range(3)), ones])
     else:
-        status = _group(builder, program, joined, here, ids, grid, order)
+        status = _group(builder, program, joined, builder.trunc(group, I32), here, ids, grid, order)
     builder.cbranch(builder.icmp_unsigned("==", status, ir.Constant(I32, 0)), step, failed)
 
     builder.position_at_end(step)
@@ -168,45 +183,53 @@ def emit_entry(
     return entry
 
 
-def _in_groups(
-    builder: ir.IRBuilder, chunk: ir.Value, sizes: Sequence[ir.Value], count: int
-) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """The number of groups of ``count`` programs, how many are claimed at a time, and how many a row of the grid has."""
-    shift, last = ir.Constant(I64, count.bit_length() - 1), ir.Constant(I64, count - 1)
-    row, claimed = (builder.lshr(builder.add(number, last), shift) for number in (sizes[0], chunk))
-    return builder.mul(builder.mul(row, sizes[1]), sizes[2]), claimed, row
+def _group_size(builder: ir.IRBuilder, chunk: ir.Value, row: ir.Value, joined: Together) -> ir.Value:
+    """How many programs a group has, of ``row`` programs of which ``chunk`` are claimed at a time."""
+    most = ir.Constant(I64, joined.most)
+    if not joined.least:
+        return most
+    wanted = intrinsic(builder, "umax", [chunk, ir.Constant(I64, joined.least)])
+    return _parts(builder, row, _parts(builder, row, intrinsic(builder, "umin", [wanted, most])))
+
+
+def _parts(builder: ir.IRBuilder, number: ir.Value, size: ir.Value) -> ir.Value:
+    """How many parts of a size a number has, the last perhaps smaller."""
+    return builder.udiv(builder.add(number, builder.sub(size, ir.Constant(I64, 1))), size)
 
 
 def _group(
     builder: ir.IRBuilder,
     program: ir.Function,
-    joined: tuple[ir.Function, int],
+    joined: Together,
+    size: ir.Value,
     here: Sequence[ir.Value],
     ids: Sequence[ir.Value],
     sizes: Sequence[ir.Value],
     order: Sequence[int],
 ) -> ir.Value:
-    """Runs a group of programs: at once where it is whole. Gives the status."""
-    function, (together, count) = builder.function, joined
-    whole, single, both = (function.append_basic_block(name) for name in ("whole", "single", "both"))
-    size, one = ir.Constant(I32, count), ir.Constant(I32, 1)
-    first = builder.mul(ids[0], size)
+    """Runs a group of ``size`` programs, or what is left of a row: at once where it may. Gives the status."""
+    first, one = builder.mul(ids[0], size), ir.Constant(I32, 1)
     left = builder.sub(sizes[0], first)
 
-    def run(which: ir.Function, at: ir.Value) -> ir.Value:
+    def run(which: ir.Function, at: ir.Value, many: ir.Value) -> ir.Value:
         now = [at, *ids[1:]]
-        return builder.call(which, [*here, *(each[order[axis]] for each in (now, sizes) for axis in range(3))])
+        return builder.call(which, [*here, *(each[order[axis]] for each in (now, sizes) for axis in range(3)), many])
 
+    present = intrinsic(builder, "umin", [left, size]) if joined.least else size
+    if joined.function is program:
+        return run(program, first, present)
+    several = builder.icmp_unsigned(">", present, one) if joined.least else builder.icmp_unsigned(">=", left, size)
+    whole, single, both = (builder.function.append_basic_block(name) for name in ("whole", "single", "both"))
     before = builder.block
-    builder.cbranch(builder.icmp_unsigned(">=", left, size), whole, single)
+    builder.cbranch(several, whole, single)
     builder.position_at_end(whole)
-    all_at_once = run(together, first)
+    all_at_once = run(joined.function, first, present)
     end_of_whole = builder.block
     builder.branch(both)
     builder.position_at_end(single)
     at = builder.phi(I32)
     at.add_incoming(first, before)
-    one_by_one = run(program, at)
+    one_by_one = run(program, at, one)
     following = builder.add(at, one)
     at.add_incoming(following, builder.block)
     ended = builder.icmp_unsigned("==", following, sizes[0])

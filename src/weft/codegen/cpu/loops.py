@@ -11,7 +11,7 @@ page, for each register. Its totals are then in local memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeAlias
 
 from llvmlite import ir
@@ -65,6 +65,15 @@ Versions: TypeAlias = Callable[[RegisterIndex, Callable[[], None], Callable[[], 
 """Emits code for a group of registers, of which the last is given, in two versions: one where all elements of the group are
 there, and one where some may not be."""
 
+
+class Ends(Protocol):
+    """Where the rows of a tile, along its last dimension, end before its registers do. Those of a row are in its order."""
+
+    def loop(self, step: int, most: int) -> AbstractContextManager[ir.Value]:
+        """A loop over parts of ``step`` elements, at most so many, up to the end; gives its counter."""
+        ...
+
+
 Terms: TypeAlias = tuple[tuple[Counter, tuple[int, ...]], ...]
 """What loops contribute to an index; see `RegisterIndex`."""
 
@@ -103,6 +112,7 @@ def over_registers(
     among: int = -1,
     within: Terms = (),
     accumulators: int = 0,
+    ends: Ends | None = None,
 ) -> None:
     """Runs ``body``, which does so much ``work``, for every different register; starts and finishes what goes ``along`` the
     axis. Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those that are between
@@ -111,7 +121,8 @@ def over_registers(
     of them in both versions again, unless something goes along an axis, which has accumulators for the copies, or registers that
     differ by so many of the ``unrolled`` bits are wanted ``together``. Without an axis the registers may be those that differ by
     the bits ``among`` alone, beside those that loops around them give (``within``). A loop along an axis has exactly so many
-    ``accumulators``, if any: so many copies, however much work that is."""
+    ``accumulators``, if any: so many copies, however much work that is. The innermost loop over registers of a row stops where
+    the row ``ends``, which only a loop without an axis and ``unrolled`` bits has."""
     used, inner = used_registers(layout) & among, axis_registers(layout, axis) & among
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
     inner_bits.sort(key=lambda bit: not bit & unrolled)
@@ -133,6 +144,7 @@ def over_registers(
     if accumulators and unroll < len(inner_bits):
         unroll = min(len(inner_bits), accumulators.bit_length() - 1)
     low, high = inner_bits[:unroll], inner_bits[unroll:]
+    rows = [] if ends is None else [bit for bit in axis_bits(layout, "register", len(layout.shape) - 1) if bit in high]
 
     def copies(index: RegisterIndex, first: ir.Value | None) -> None:
         for copy in range(1 << unroll):
@@ -164,6 +176,15 @@ def over_registers(
         with emit.scope():
             if not high:
                 copies(outer, None)
+            elif ends is not None and rows:
+                with (
+                    _looped(emit, [bit for bit in high if bit not in rows]) as terms,
+                    ends.loop(layout.shape[-1] >> len(rows), 1 << len(rows)) as position,
+                ):
+                    group = RegisterIndex(
+                        outer.const, (*outer.terms, *terms, (Counter(position, len(rows)), tuple(rows)))
+                    )
+                    in_versions(group, lambda: copies(group, None))
             else:
                 with emit.loop(1 << len(high)) as position:
                     first = emit.builder.icmp_unsigned("==", position, ir.Constant(I64, 0)) if along else None

@@ -44,6 +44,10 @@ def _atomic(registers: Registers, op: tile.AtomicRmwOp | tile.AtomicCasOp) -> No
     registers.scalars[op.result] = Accesses(registers).atomic_scalar(op)
 
 
+def _present(registers: Registers, op: cpu.PresentOp) -> None:
+    registers.scalars[op.result] = registers.present
+
+
 def _barrier(registers: Registers, op: tile.BarrierOp) -> None:
     atomics.barrier(registers.builder)
 
@@ -114,6 +118,7 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     tile.ProcessorOp: machinery.processor,
     tile.ConvertLayoutOp: _convert,
     tile.DotOp: _dot,
+    cpu.PresentOp: _present,
     cpu.ClaimOp: claim,
     cpu.MultiplyOp: multiply,
 }

@@ -21,7 +21,7 @@ from xdsl.passes import ModulePass
 from weft.codegen.cpu.arguments import load_arguments, load_bounds, name_arguments
 from weft.codegen.cpu.copies import Copies, beyond_copies, has_copies
 from weft.codegen.cpu.emitter import Emitter
-from weft.codegen.cpu.entry import emit_entry
+from weft.codegen.cpu.entry import Together, emit_entry
 from weft.codegen.cpu.exclusive import emit_guarded, enters, has_alone, may_be_alone, most_chunks
 from weft.codegen.cpu.lowering import LOWERINGS
 from weft.codegen.cpu.order import y_first
@@ -35,7 +35,7 @@ from weft.codegen.llvm.types import I32, POINTER, Module
 from weft.codegen.machine import Emitted
 from weft.ir import tile
 from weft.ir.direct import ops_in
-from weft.ir.types import dtype_of
+from weft.ir.types import dtype_of, shape_of
 from weft.options import Options
 from weft.target import CpuTarget
 from weft.transforms import PIPELINE
@@ -56,11 +56,13 @@ from weft.transforms.widen_dot import WidenDot
 
 
 class _Program(NamedTuple):
-    """A function that runs programs, what emitted it, and the scratch bytes that it needs."""
+    """A function that runs programs, what emitted it, the scratch bytes that it needs, and whether its stores may go past the
+    caches."""
 
     function: ir.Function
     emitter: Emitter
     scratch: int
+    streams: bool
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class CpuMachine:
         return (
             *PIPELINE,
             NarrowIntegers(),
-            *([] if options.checked else [JoinPrograms(), SplitSums(options.phase)]),
+            *([] if options.checked else [JoinPrograms(disjoint), SplitSums(options.phase)]),
             WidenDot(),
             DelaySums(self.target.lanes),
             AssignVectorLayouts(self.target.lanes),
@@ -98,31 +100,13 @@ class CpuMachine:
         contracted = frozenset({"contract"} if options.fusion else ())
         module = Module(symbol, self.target.triple, self.target.enabled | contracted)
         alone = may_be_alone(kernel) and not options.checked
-        found = joined_of(kernel)
         sums = sums_of(kernel)
+        found = joined_of(kernel)
         functions = [kernel] if found is None else [kernel, found[0]]
         copies = Copies.of(functions) if alone and options.disjoint and not sums else None
-        one = self._program(
-            module, symbol, kernel, options, alone=alone, copies=copies, paired=found is not None or bool(sums)
-        )
-        scratch, several, first = one.scratch, None, y_first(kernel, options)
-        streams = bool(one.emitter.streams)
-        if found is not None:
-            together = self._program(
-                module,
-                found[0].sym_name.data,
-                found[0],
-                options,
-                alone=alone,
-                copies=copies,
-                paired=True,
-                together=found[1].programs,
-            )
-            if _orders_of_floats(one, kernel) == _orders_of_floats(together, found[0]):
-                scratch, several = max(scratch, together.scratch), (together.function, found[1].programs)
-                first, streams = found[1].axis == 1, streams or bool(together.emitter.streams)
+        one, several, first = self._programs(module, kernel, options, alone=alone, copies=copies, sums=bool(sums))
         if copies is not None:
-            copies = replace(copies, at=-(-scratch // 64) * 64)
+            copies = replace(copies, at=-(-one.scratch // 64) * 64)
         guarded = enters(kernel)
         run = emit_entry(
             module,
@@ -131,7 +115,7 @@ class CpuMachine:
             one_by_one=waits(kernel),
             cleared=one.emitter.cleared,
             tiles=one.emitter.uses_tiles,
-            streams=streams,
+            streams=one.streams,
             y_first=first,
             joined=several,
             copies=copies,
@@ -147,15 +131,42 @@ class CpuMachine:
         return Emitted(
             module,
             symbol,
-            scratch,
+            one.scratch,
             tuple(faults.sites),
             prints=tuple(faults.prints),
             loops=loops,
             sums=sums,
             order=order,
-            copies=0 if copies is None else copies.at + copies.size - scratch,
+            copies=0 if copies is None else copies.at + copies.size - one.scratch,
             measured=() if copies is None else tuple(target.slot for target in copies.measured),
         )
+
+    def _programs(
+        self, module: Module, kernel: func.FuncOp, options: Options, *, alone: bool, copies: Copies | None, sums: bool
+    ) -> tuple[_Program, Together | None, bool]:
+        """The function that runs one program, the one that runs several, and whether y counts fastest. A program whose rows are
+        long, so that any number may run at once, needs no function of its own: it would be compiled for nothing."""
+        found, symbol = joined_of(kernel), kernel.sym_name.data
+        if found is None:
+            one = self._program(module, symbol, kernel, options, alone=alone, copies=copies, paired=sums)
+            return one, None, y_first(kernel, options)
+        function, (axis, most, least) = found
+
+        def single() -> _Program:
+            return self._program(module, symbol, kernel, options, alone=alone, copies=copies, paired=True)
+
+        one, name = None if least == 1 else single(), function.sym_name.data
+        together = self._program(
+            module, name, function, options, alone=alone, copies=copies, paired=True, together=most
+        )
+        fits, several = not least or _ends_with_rows(together, function), Together(together.function, most, least)
+        if one is None and fits:
+            return together, several, axis == 1
+        one = one or single()
+        if not fits or _orders_of_floats(one, kernel) != _orders_of_floats(together, function):
+            return one, None, y_first(kernel, options)
+        scratch, streams = max(one.scratch, together.scratch), one.streams or together.streams
+        return one._replace(scratch=scratch, streams=streams), several, axis == 1
 
     def _program(
         self,
@@ -172,14 +183,14 @@ class CpuMachine:
         """A function that runs a program, or so many ``together``; ``paired``: there is one of each; its thread may have
         ``copies`` of what it updates."""
         program = _program_function(module, symbol)
-        slots, scratch, record, *grid = program.args
+        slots, scratch, record, *grid, present = program.args
         name_arguments(kernel)
         bounds: dict[SSAValue, tuple[ir.Value, ir.Value]] = {}
         faults = Faults(record, bounds)
         facts = Facts(analyse(kernel), _bases(kernel))
         ids_and_sizes = Grid(grid[:3], grid[3:])
         emitter = Emitter(program, self.lowerings, options, facts, ids_and_sizes, faults, self.target, scratch)
-        emitter.paired = paired
+        emitter.paired, emitter.present = paired, present
         arguments = load_arguments(kernel, emitter.entry, slots)
         if options.checked:
             bounds.update(load_bounds(kernel, emitter.entry, slots))
@@ -191,7 +202,7 @@ class CpuMachine:
             emitter.alone = has_alone(emitter.entry, record)
         if (found := streamed(kernel, facts, options, self.target, together)) is not None:
             emitter.streams = dict.fromkeys(found.stores, does_stream(emitter.entry, found, ids_and_sizes))
-        return _Program(program, emitter, emitter.emit_function(kernel, arguments))
+        return _Program(program, emitter, emitter.emit_function(kernel, arguments), bool(emitter.streams))
 
     def finish(self, emitted: Emitted) -> CompiledKernel:
         """The relocatable object."""
@@ -241,6 +252,12 @@ def target_machine(target: CpuTarget) -> Any:
     )
 
 
+def _ends_with_rows(program: _Program, kernel: func.FuncOp) -> bool:
+    """Whether nothing goes through all registers of the long rows that a kernel stores to, most of which may not be there."""
+    stores = [op for op in ops_in(kernel) if isinstance(op, tile.StoreOp)]
+    return program.emitter.walked < max(shape_of(op.pointer)[-1] for op in stores)
+
+
 def _orders_of_floats(program: _Program, root: Operation) -> list[set[SumOrder] | None]:
     """The orders in which each reduction of floats is combined, in the order of the kernel's text."""
     reductions = [op for op in ops_in(root) if isinstance(op, tile.ReduceOp)]
@@ -248,8 +265,8 @@ def _orders_of_floats(program: _Program, root: Operation) -> list[set[SumOrder] 
 
 
 def _program_function(module: Module, symbol: str) -> ir.Function:
-    """``i32 program(slots, scratch, record, ids and sizes of the grid)``, which runs one program."""
-    program = ir.Function(module, ir.FunctionType(I32, [POINTER, POINTER, POINTER, *[I32] * 6]), f"{symbol}.program")
+    """``i32 program(slots, scratch, record, ids and sizes of the grid, how many)``, which runs one program or several."""
+    program = ir.Function(module, ir.FunctionType(I32, [POINTER, POINTER, POINTER, *[I32] * 7]), f"{symbol}.program")
     program.linkage = "internal"
     program.attributes.add("nounwind")
     program.attributes.add("alwaysinline")

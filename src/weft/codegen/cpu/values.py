@@ -41,6 +41,7 @@ from weft.ir import tile
 from weft.ir.direct import defining_op, operands_of
 from weft.ir.types import dtype_of, layout_of
 from weft.ir.unsupported import name_op
+from weft.layout import LinearLayout
 from weft.options import Options
 from weft.target import CpuTarget
 from weft.transforms.invariant_loads import is_invariant
@@ -103,8 +104,12 @@ class Registers(Emit):
         """Whether the kernel uses the tile registers of AMX."""
         self.paired = False
         """Whether the kernel has another function, whose sums must be added up in the same order."""
+        self.present: ir.Value = ir.Constant(I32, 1)
+        """How many programs the function runs (i32)."""
         self.parts = 1
         """In how many parts the loop that is being emitted goes over its tiles."""
+        self.walked = 1
+        """The longest dimension of the tiles all of whose registers are visited."""
         self.orders: dict[tile.ReduceOp, set[SumOrder]] = {}
         """The orders in which reductions are combined, in the code so far."""
         self._memo: list[dict[Key, ir.Value]] = [{}]
@@ -319,6 +324,7 @@ class Registers(Emit):
 
     def fill(self, value: SSAValue, target: Buffer) -> None:
         """Writes every register of a tile to a buffer."""
+        self.note_walk(layout_of(value))
         needs: dict[SSAValue, set[Columns]] = {}
         trace([value], layout_of(value), needs, self.buffers)
         over_registers(
@@ -329,6 +335,10 @@ class Registers(Emit):
             work(needs),
             lambda index, _copy, _first: target.store(self.builder, index, self.vector(value, index)),
         )
+
+    def note_walk(self, layout: LinearLayout) -> None:
+        """Notes that all registers of a layout are visited, also those that hold nothing that is wanted."""
+        self.walked = max(self.walked, *layout.shape)
 
     def copy(self, source: Buffer, target: Buffer) -> None:
         """Copies a whole buffer to another of the same layout."""

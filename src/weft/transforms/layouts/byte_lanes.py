@@ -12,7 +12,7 @@ from __future__ import annotations
 from xdsl.dialects import func
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import tile
+from weft.ir import cpu, tile
 from weft.ir.direct import operands_of, ops_in
 from weft.ir.types import dtype_of, is_pointer, is_tile, shape_of
 
@@ -46,5 +46,5 @@ def _is_of_bytes(function: func.FuncOp, lanes: int) -> bool:
 
 def _is_computed(op: Operation) -> bool:
     """Whether an op computes elements, or moves none."""
-    traits = (tile.Elementwise, tile.Generator, tile.View)
-    return isinstance(op, func.FuncOp | func.ReturnOp | tile.ProgramIdOp) or any(tile.is_a(op, each) for each in traits)
+    numbers = func.FuncOp | func.ReturnOp | tile.ProgramIdOp | cpu.PresentOp
+    return isinstance(op, numbers) or any(tile.is_a(op, each) for each in (tile.Elementwise, tile.Generator, tile.View))

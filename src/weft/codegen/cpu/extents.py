@@ -1,0 +1,122 @@
+"""How far along their rows the registers of a tile have something to store.
+
+A mask such as ``columns < n`` cuts off the end of each row of a tile. A loop over all registers would test those behind the end
+one by one. Here it ends with the row:
+
+    for row: for register of 1024 columns: if some of its columns < n: ..         before
+    for row: for register of n - first columns: ..                                now
+
+So a tile may be much longer than what there is of it, as those of programs that run together are (`weft.transforms.join_rows`).
+
+The rows are those along the last dimension. A loop ends with them if it does nothing but store, and each of its masks has a
+conjunct that compares consecutive numbers along the rows, the same for all rows, with one bound (`weft.codegen.cpu.masks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+
+from llvmlite import ir
+from xdsl.ir import Operation, SSAValue
+
+from weft.codegen.cpu.counted import loop_to
+from weft.codegen.cpu.loops import axis_bits
+from weft.codegen.cpu.masks import bound_of, depends_on
+from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.schedule import RegisterLoop
+from weft.codegen.cpu.values import Registers
+from weft.codegen.llvm.types import I64, intrinsic
+from weft.ir import tile
+from weft.ir.types import dtype_of, is_pointer, shape_of
+from weft.layout import LinearLayout
+
+_MOST = (1 << 63) - 1
+"""The greatest int64."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The elements of each row that are stored, at most, as a number of the program (i64, not negative)."""
+
+    registers: Registers
+    stored: ir.Value
+
+    @contextmanager
+    def loop(self, step: int, most: int) -> Generator[ir.Value]:
+        """A loop over the parts of ``step`` elements, a power of two, that begin within the extent, at most so many."""
+        builder = self.registers.builder
+        up = builder.add(self.stored, ir.Constant(I64, step - 1))
+        parts = builder.lshr(up, ir.Constant(I64, step.bit_length() - 1))
+        trips = intrinsic(builder, "umin", [parts, ir.Constant(I64, most)])
+        any_left = builder.icmp_unsigned("!=", trips, ir.Constant(I64, 0))
+        with builder.if_then(any_left, likely=True), loop_to(self.registers, trips) as counter:
+            yield counter
+
+
+def extent_of(registers: Registers, loop: RegisterLoop) -> Extent | None:
+    """The extent of a loop's rows; None where it has to go through all of its registers."""
+    stores = [root for root in loop.roots if isinstance(root, tile.StoreOp)]
+    if len(stores) < len(loop.roots) or loop.kept or loop.crossed_bits or not _is_in_order(loop.layout):
+        return None
+    each: list[ir.Value] = []
+    for mask in dict.fromkeys(store.mask for store in stores):
+        if mask is None or depends_on(mask, loop.roots):
+            return None
+        ends = [_end(registers, compare) for compare in _along_rows(registers, mask)]
+        if not ends:
+            return None
+        each.append(reduce(lambda a, b: intrinsic(registers.builder, "smin", [a, b]), ends))
+    none = ir.Constant(I64, 0)
+    return Extent(registers, reduce(lambda a, b: intrinsic(registers.builder, "smax", [a, b]), each, none))
+
+
+def _is_in_order(layout: LinearLayout) -> bool:
+    """Whether the registers along a row are in its order, each behind the lanes of those before it."""
+    bits = axis_bits(layout, "register", len(layout.shape) - 1)
+    moves = [layout.columns("register")[bit.bit_length() - 1] for bit in bits]
+    return bits == sorted(bits) and moves == [layout.shape[-1] >> len(bits) - at for at in range(len(bits))]
+
+
+def _along_rows(registers: Registers, mask: SSAValue) -> Iterator[tile.CompareOp]:
+    """The comparisons in a mask's conjuncts that are the same for all rows."""
+    op, axis = mask.owner, registers.facts.axis
+    if isinstance(op, tile.BinaryOp) and op.kind.data == "and":
+        for each in op.operands:
+            yield from _along_rows(registers, each)
+        return
+    *above, last = axis[mask].constancy
+    *rows, row = shape_of(mask)
+    if above != rows or (last == row and row > 1):
+        return
+    while isinstance(op, Operation) and isinstance(op, tile.ExpandDimsOp | tile.BroadcastOp):
+        op = op.source.owner
+    if isinstance(op, tile.CompareOp) and bound_of(op, axis) is not None and _is_counted(op.lhs):
+        yield op
+
+
+def _is_counted(value: SSAValue) -> bool:
+    """Whether differences of the elements of a value can be computed as int64."""
+    return not is_pointer(value) and dtype_of(value).max <= _MOST
+
+
+def _end(registers: Registers, compare: tile.CompareOp) -> ir.Value:
+    """How many of the numbers along a row are below the bound; negative numbers stand for none."""
+    builder = registers.builder
+    bound = bound_of(compare, registers.facts.axis)
+    offsets = compare.rhs if bound is compare.lhs else compare.lhs
+    assert bound is not None, "what is compared has a bound"
+    first, limit = (_number(registers, value) for value in (offsets, bound))
+    inclusive = compare.kind.data in ("le", "ge")
+    below = intrinsic(builder, "ssub.sat", [limit, first])
+    return intrinsic(builder, "sadd.sat", [below, ir.Constant(I64, int(inclusive))])
+
+
+def _number(registers: Registers, value: SSAValue) -> ir.Value:
+    """The first element of a tile of integers."""
+    number = registers.lane(value, RegisterIndex(), 0)
+    if number.type == I64:
+        return number
+    return registers.builder.sext(number, I64) if dtype_of(value).signed else registers.builder.zext(number, I64)
