@@ -1,4 +1,5 @@
-"""Prefetches of rows that follow loaded indices: which loops have them, how far ahead, and that they read no foreign page."""
+"""Prefetches of rows that follow loaded indices, and of rows far apart: which loops have them, how far ahead, and that they read
+no foreign page."""
 
 # pyright: reportIndexIssue=false, reportOperatorIssue=false
 
@@ -7,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from weft.target import CpuTarget
 pytestmark = pytest.mark.jit
 jit = KernelFunction
 TARGET = CpuTarget("x86_64-unknown-linux-gnu", "x86-64", "+sse2", 128)
+AHEAD = replace(TARGET, tuning=("prefetch-rows",))
 PAGE = 4096
 
 
@@ -81,7 +84,12 @@ def test_no_page_behind_the_indices_is_read(dtype: Any, length: int) -> None:
 
 
 def text_of(
-    kernel: Any, numbers: dict[str, Any], *, checked: bool = False, table: dtypes.DType = dtypes.float32
+    kernel: Any,
+    numbers: dict[str, Any],
+    *,
+    checked: bool = False,
+    table: dtypes.DType = dtypes.float32,
+    target: CpuTarget = TARGET,
 ) -> str:
     """A kernel's LLVM IR. Parameters are int64 indices, float32 tables, int32 numbers, or the constants given."""
     kinds: dict[str, Argument] = {
@@ -94,7 +102,7 @@ def text_of(
     signature = {
         p.name: ConstantArgument(numbers[p.name]) if p.name in numbers else kinds[p.name] for p in function.parameters
     }
-    return emit_llvm(build_module(function, signature), TARGET, Options(disjoint=not checked, checked=checked))
+    return emit_llvm(build_module(function, signature), target, Options(disjoint=not checked, checked=checked))
 
 
 def distances(text: str) -> set[int]:
@@ -173,3 +181,74 @@ def test_rows_of_128_to_2048_bytes(columns: int, fetched: bool) -> None:
 
 def test_checked_kernels_look_at_their_own_indices_alone() -> None:
     assert not distances(text_of(steps, {"COLUMNS": 64, "KIND": "plain"}, checked=True))
+
+
+# Rows far apart.
+
+
+@jit
+def every_third(
+    table: Any, out: Any, begins: Any, length: Any, stride: Any, COLUMNS: tl.constexpr, KIND: tl.constexpr
+) -> None:
+    columns = tl.arange(0, COLUMNS)
+    total = tl.zeros((COLUMNS,), tl.float32)
+    for row in range(tl.program_id(0), length, 1 if KIND == "one by one" else stride if KIND == "any step" else 3):
+        place = row * stride
+        if KIND == "known stride":
+            place = row * 4096
+        if KIND == "division":
+            place = row // stride * stride
+        if KIND == "short step":
+            place = row
+        if KIND == "index":
+            place = tl.load(begins + row * stride) * stride
+        if KIND == "masked":
+            total += tl.load(table + place + columns, mask=columns < length, other=0)
+        elif KIND == "rows":
+            rows = tl.load(table + place + tl.arange(0, 4)[:, None] * stride + columns[None, :])
+            total += tl.sum(rows, axis=0)
+        elif KIND == "inner":
+            for k in range(0, 4):
+                total += tl.load(table + place + k + columns)
+        else:
+            total += tl.load(table + place + columns)
+    tl.store(out + columns, total)
+
+
+def rows_ahead(kind: str, columns: int = 1024, target: CpuTarget = AHEAD, *, checked: bool = False) -> list[int]:
+    """By how many iterations counters are moved for prefetches."""
+    text = text_of(every_third, {"COLUMNS": columns, "KIND": kind}, target=target, checked=checked)
+    found = re.findall(r"mul i\d+ (?:3|1), (\d+)\n[^\n]+ = add i", text)
+    assert ("llvm.prefetch" in text) == bool(found)
+    return [int(number) for number in found]
+
+
+@pytest.mark.parametrize(("columns", "iterations"), [(32, 32), (512, 2), (1024, 1), (4096, 1)])
+def test_four_kilobytes_of_rows_and_at_least_the_next(columns: int, iterations: int) -> None:
+    assert set(rows_ahead("plain", columns)) == {iterations}
+
+
+@pytest.mark.parametrize("kind", ["any step", "masked"])
+def test_rows_far_apart(kind: str) -> None:
+    assert rows_ahead(kind)
+
+
+@pytest.mark.parametrize("kind", ["one by one", "known stride", "division", "short step", "index", "rows", "inner"])
+def test_rows_that_are_not_fetched(kind: str) -> None:
+    assert not rows_ahead(kind)
+
+
+def test_short_rows_other_machines_and_checked_kernels_fetch_nothing() -> None:
+    assert not rows_ahead("plain", 16)
+    assert not rows_ahead("plain", target=TARGET)
+    assert not rows_ahead("plain", checked=True)
+
+
+@pytest.mark.parametrize("length", [0, 1, 40])
+def test_values_of_rows_far_apart(length: int) -> None:
+    """The rows behind the last one are not read."""
+    table = np.random.default_rng(length).integers(-9, 9, (41, 1000)).astype(np.float32)
+    out, begins = np.zeros(1024, np.float32), np.zeros(1, np.int64)
+    kernel = weft.jit(every_third.fn)
+    kernel[(1,)](table.reshape(-1)[: length * 1000 + 1000], out, begins, length, 1000, COLUMNS=512, KIND="plain")
+    np.testing.assert_array_equal(out[:512], table[:length:3, :512].sum(axis=0))

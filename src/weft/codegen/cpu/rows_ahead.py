@@ -1,4 +1,6 @@
-"""Prefetches of rows that follow loaded indices: sums of rows of a table, sparse products, gathers before a product.
+"""Prefetches of rows that lie where a processor does not look: rows at loaded indices, and rows far apart.
+
+Rows at loaded indices: sums of rows of a table, sparse products, gathers before a product.
 
     for k:  at = load(index + k)                      for k:  at = load(index + k)
             total += load(table + at * columns)               prefetch(table + load(index + k + D) * columns)
@@ -17,6 +19,20 @@ A load of rows prefetches if
    constant number of elements in each iteration (`weft.codegen.cpu.order.Steps`), without masks that may be false;
 2. nothing else in its address moves with the loop, and what computes it from the indices cannot fail, as a division can;
 3. rows have `ROW` bytes. To look ahead takes some ten instructions a row, and longer ones the processor fetches itself.
+
+Rows far apart: a program takes every eighth row, say, and its neighbours the others.
+
+    for row in range(program, rows, 8):  prefetch(x + (row + 8) * columns)
+                                         .. load(x + row * columns) ..
+
+A processor fetches ahead until the row ends, and waits for memory where the next one begins. So loads prefetch the row that the
+loop takes next, on CPUs where that is faster (``prefetch-rows`` of `weft.target.TUNING`), if
+
+1. a row is all that an iteration loads there, and is at least `ROW`'s least bytes long;
+2. its address follows the counter of the innermost loop, moves by a number of elements known at run time, and can be computed
+   ahead, as above;
+3. the loop does not count one by one: rows that follow one another the processor fetches itself, and the prefetches would cost
+   a tenth of the time and more.
 """
 
 from __future__ import annotations
@@ -45,6 +61,9 @@ AHEAD_ROWS: Final = 16
 AHEAD_BYTES: Final = 8 << 10
 """So many rows, and bytes of rows, are fetched ahead at most: a quarter of a first cache."""
 
+NEXT_BYTES: Final = 4 << 10
+"""So many bytes of rows far apart are fetched ahead at most, but always the next row."""
+
 LINE: Final = 64
 PAGE: Final = 4096
 _LONGEST: Final = 64
@@ -57,31 +76,41 @@ _LOCALITY: Final = 3
 
 @dataclass(frozen=True)
 class Lead:
-    """How to look ahead of a load: the values of its loop that its address depends on through indices, the loads of these, each
-    with the bytes by which its address moves in an iteration, and how many iterations to look ahead if one has all rows."""
+    """How to look ahead of a load: the values of its loop that its address depends on through indices or the loop's counter, the
+    loads of indices, each with the bytes by which its address moves in an iteration, and how many iterations to look ahead if one
+    has all rows. ``loop`` is the one whose counter tells where later rows are, if it does."""
 
     following: frozenset[SSAValue]
     indices: Mapping[tile.LoadOp, int]
     rows: int
     ahead: int
+    loop: scf.ForOp | None = None
 
 
-def lead_of(op: tile.LoadOp, contiguity: int) -> Lead | None:
-    """How to look ahead of a load, of which so many elements are consecutive; None where it is not worth it or not possible."""
+def lead_of(op: tile.LoadOp, contiguity: int, *, counted: bool = False) -> Lead | None:
+    """How to look ahead of a load, of which so many elements are consecutive; None where it is not worth it or not possible.
+    ``counted``: also to rows far apart."""
     loop, row = op.parent_op(), contiguity * dtype_of(op.result).itemsize
-    if not isinstance(loop, scf.ForOp) or row not in ROW or op.volatile is not None:
+    if not isinstance(loop, scf.ForOp) or op.volatile is not None:
         return None
     found = _Found(loop)
-    if not found.is_following(op.pointer) or not found.possible:
+    if row in ROW and found.is_following(op.pointer) and found.possible:
+        rows = max(prod(shape_of(index.result)) for index in found.indices)
+        return Lead(frozenset(found.following), found.indices, rows, min(AHEAD_ROWS, AHEAD_BYTES // row))
+    found = _Found(loop, counted=True)
+    if not counted or row < ROW.start or not found.is_following(op.pointer) or not found.possible:
         return None
-    rows = max(prod(shape_of(index.result)) for index in found.indices)
-    return Lead(frozenset(found.following), found.indices, rows, min(AHEAD_ROWS, AHEAD_BYTES // row))
+    if found.is_one_by_one() or steps_in(loop).of(op.pointer) != FAR or contiguity < prod(shape_of(op.pointer)):
+        return None
+    return Lead(frozenset(found.following), {}, 1, max(1, NEXT_BYTES // row), loop)
 
 
 class _Found:
-    """The values that an address depends on through indices which a loop loads."""
+    """The values that an address depends on through indices which a loop loads, or through its counter if that is ``counted``."""
 
-    def __init__(self, loop: scf.ForOp):
+    def __init__(self, loop: scf.ForOp, *, counted: bool = False):
+        self._counter = loop.body.block.args[0] if counted else None
+        self._counted = counted
         self.following: set[SSAValue] = set()
         self.indices: dict[tile.LoadOp, int] = {}
         self.possible = True
@@ -93,13 +122,17 @@ class _Found:
         """Whether the value depends on indices; ``possible`` becomes false where it cannot be computed ahead."""
         if value in self._seen or not self.possible or not is_defined_in(value, self._loop):
             return self._seen.get(value, False)
+        if value is self._counter:
+            self._seen[value] = True
+            self.following.add(value)
+            return True
         op = defining_op(value)
         self.possible = op is not None and len(self._seen) < _LONGEST
         if op is None or not self.possible:
             return False
         if isinstance(op, tile.LoadOp):
             step = self._steps.of(op.pointer)
-            self.possible = step is not None and 0 < step < FAR
+            self.possible = step is not None and 0 < step < FAR and not self._counted
             self.indices[op] = int(step or 0) * dtype_of(op.result).itemsize if self.possible else 0
             found = self.possible
         else:
@@ -109,6 +142,15 @@ class _Found:
         if found:
             self.following.add(value)
         return found
+
+    def is_one_by_one(self) -> bool:
+        """Whether the loop takes rows that follow one another: it counts by 1, and nothing multiplies the number of a row. A loop
+        whose step is known at run time only counts by 1, too, and multiplies by the step."""
+        step = defining_op(self._loop.step)
+        products = [
+            op for value in self.following if isinstance(op := value.owner, tile.BinaryOp) and op.kind.data == "mul"
+        ]
+        return isinstance(step, tile.ConstantOp) and step.number == 1 and len(products) < 2
 
 
 def _is_harmless(op: Operation) -> bool:
@@ -133,7 +175,11 @@ class RowsAhead:
         registers = self._registers
         if op not in self._leads:
             contiguity = max(registers.facts.axis[op.pointer].contiguity, default=1)
-            self._leads[op] = None if registers.options.checked else lead_of(op, contiguity)
+            self._leads[op] = (
+                None
+                if registers.options.checked
+                else lead_of(op, contiguity, counted="prefetch-rows" in registers.target.enabled)
+            )
         lead = self._leads[op]
         if lead is None or not _begins_line(op, index, lane):
             return
@@ -170,6 +216,8 @@ class _Addresses:
 
     def _emit(self, key: Key) -> ir.Value:
         registers, op = self.registers, defining_op(key.value)
+        if self.lead.loop is not None and key.value is self.lead.loop.body.block.args[0]:
+            return self._count(self.lead.loop)
         if op is None or key.value not in self.lead.following:
             return registers.lane(*key[:3]) if is_tile(key.value) else registers.scalar(key.value)
         if isinstance(op, tile.LoadOp):
@@ -178,6 +226,12 @@ class _Addresses:
         return (
             operands[0] if isinstance(op, tile.SplatOp) or tile.is_a(op, tile.View) else registers.compute(op, operands)
         )
+
+    def _count(self, loop: scf.ForOp) -> ir.Value:
+        """The counter of a loop some iterations later."""
+        registers, builder = self.registers, self.registers.builder
+        now, step = registers.scalar(loop.body.block.args[0]), registers.scalar(loop.step)
+        return builder.add(now, builder.mul(step, ir.Constant(step.type, max(1, self.lead.ahead // self.lead.rows))))
 
     def _index(self, op: tile.LoadOp, key: Key) -> ir.Value:
         """An index, read ahead where that is in the page of the present one."""
