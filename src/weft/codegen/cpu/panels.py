@@ -1,19 +1,11 @@
 """Panels of dot operands in a thread's scratch memory: which one a program gets, and how tiles are written there.
 
-A claim has so many slots in the scratch memory of each thread, and before them a table of the keys that they were filled for:
-
-    int64 filled, found     claims so far that had to be filled, and others; 0 when a thread begins a launch
-    int64 keys[n][slots]    key by key, so that one vector comparison a key finds the slot
-
-The next slot to be filled is ``filled % slots``: the oldest. Where fewer than one claim in four finds its panel, it is one of
-the first few, which stay in the nearest cache: kernels that read each tile once would write all slots in turn. So a panel with
-the same keys is one of an earlier program of this thread, in this launch. What it was computed from is memory that the launch
-does not write (`weft.transforms.nests`).
+A thread keeps the panels of a claim in slots, each under its keys (`weft.codegen.cpu.slots`), for the length of a launch. So a
+panel with the same keys is one of an earlier program of this thread, in this launch. What it was computed from is memory that
+the launch does not write (`weft.transforms.nests`).
 """
 
 from __future__ import annotations
-
-from functools import reduce
 
 from llvmlite import ir
 from xdsl.ir import SSAValue
@@ -21,60 +13,33 @@ from xdsl.ir import SSAValue
 from weft import dtypes
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import grouped_registers
+from weft.codegen.cpu.slots import NUMBERS, Slots
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.llvm.masked import concatenated
-from weft.codegen.llvm.types import BF16, I1, I8, I16, I64, POINTER, intrinsic, shuffle
+from weft.codegen.llvm.types import BF16, I1, I16, I64, POINTER, intrinsic, shuffle
 from weft.ir import tile
 from weft.ir.cpu import ClaimOp, PackOp, Panel
 from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.layout.algebra import f2
 
 _LINE = 64
-_FEW = 4
 _ROUNDED = 16
 """Numbers that ``vcvtneps2bf16`` rounds at once."""
 
 
 def claim(registers: Registers, op: ClaimOp) -> None:
-    """The panel's address, and whether it has to be filled.
-
-    Slot n holds a panel once more than n have been filled. So only few slots may be used in turn when all have been."""
-    builder = registers.builder
-    slots, size, keys = op.slots.value.data, op.bytes.value.data, list(op.keys)
-    size = -(-size // _LINE) * _LINE
+    """The panel's address, and whether it has to be filled."""
+    builder, size, keys = registers.builder, -(-op.bytes.value.data // _LINE) * _LINE, list(op.keys)
     if not keys:
         registers.scalars[op.address] = builder.ptrtoint(registers.pool.bytes(size), I64)
         registers.scalars[op.stale] = ir.Constant(I1, 1)
         return
-    table = registers.pool.bytes(_LINE + 8 * slots * len(keys))
-    registers.cleared += [registers.pool.offset_of_last, registers.pool.offset_of_last + 8]
-    panels = registers.pool.bytes(slots * size)
-    wanted = [_as_integer(registers, key) for key in keys]
-    filled = builder.load(table, typ=I64, align=8)
-    row = ir.VectorType(I64, slots) if slots > 1 else I64
-    places = [builder.gep(table, [ir.Constant(I64, _LINE + 8 * slots * i)], source_etype=I8) for i in range(len(keys))]
-    number = ir.Constant(row, list(range(slots))) if slots > 1 else ir.Constant(I64, 0)
-    same = [builder.icmp_unsigned("<", number, registers.splat(filled, slots) if slots > 1 else filled)]
-    for place, key in zip(places, wanted, strict=True):
-        held = builder.load(place, typ=row, align=8)
-        same.append(builder.icmp_unsigned("==", held, registers.splat(key, slots) if slots > 1 else key))
-    found = reduce(builder.and_, same)
-    bits = builder.zext(builder.bitcast(found, ir.IntType(slots)) if slots > 1 else found, I64)
-    stale = builder.icmp_unsigned("==", bits, ir.Constant(I64, 0))
-    times = builder.gep(table, [ir.Constant(I64, 8)], source_etype=I8)
-    seen = builder.load(times, typ=I64, align=8)
-    builder.store(builder.add(seen, builder.zext(builder.not_(stale), I64)), times, align=8)
-    tried = builder.icmp_unsigned(">=", filled, ir.Constant(I64, 2 * slots))
-    rare = builder.icmp_unsigned("<", seen, builder.lshr(filled, ir.Constant(I64, 2)))
-    few = ir.Constant(I64, min(slots, _FEW) - 1)
-    used = builder.select(builder.and_(tried, rare), few, ir.Constant(I64, slots - 1))
-    oldest = builder.and_(filled, used)
-    slot = builder.select(stale, oldest, builder.cttz(bits, ir.Constant(I1, 0)))
-    with builder.if_then(stale):
-        for place, key in zip(places, wanted, strict=True):
-            builder.store(key, builder.gep(place, [slot], source_etype=I64), align=8)
-        builder.store(builder.add(filled, ir.Constant(I64, 1)), table, align=8)
+    slots = Slots(op.slots.value.data, size, len(keys))
+    table = registers.pool.bytes(slots.table_bytes)
+    registers.cleared += [registers.pool.offset_of_last + 8 * i for i in range(NUMBERS)]
+    panels = registers.pool.bytes(slots.number * size)
+    slot, stale = slots.find(builder, table, [_as_integer(registers, key) for key in keys])
     offset = builder.mul(slot, ir.Constant(I64, size))
     registers.scalars[op.address] = builder.add(builder.ptrtoint(panels, I64), offset)
     registers.scalars[op.stale] = stale
