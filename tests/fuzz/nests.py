@@ -1,5 +1,7 @@
 """Loops over a contraction whose loads feed ``tl.dot``: what a GPU pipelines and a CPU blocks.
 
+Some loops stand in one or two others, which go through more of the arrays and carry the sums on.
+
 Operands are small whole numbers, so that sums are exact in any order. Some arrays hold such numbers, which are multiplied as they
 are loaded; of others the numbers are made in the loop.
 """
@@ -7,6 +9,7 @@ are loaded; of others the numbers are made in the loop.
 from __future__ import annotations
 
 import random
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from fuzz.products import dot_sums
@@ -41,6 +44,7 @@ class Nest:
         self.rows, self.columns, self.depth, self.at = (g.new(prefix) for prefix in ("rows", "columns", "depth", "k"))
         for name, size in ((self.rows, self.m), (self.columns, self.n), (self.depth, self.k)):
             g.emit(f"{name} = tl.arange(0, {size})")
+        self.around = [(g.new("outer"), r.choice((0, 1, 2, 3))) for _ in range(r.choice((0, 0, 0, 1, 2)))]
         # Loops end in the middle of a tile, too: the arrays have all of it.
         total = self.trips * self.k
         self.end = g.argument("n", "number", total if r.random() < 0.7 else max(0, total - r.randint(1, self.k - 1)))
@@ -52,7 +56,11 @@ class Nest:
         shape = (self.m, self.k) if left else (self.k, self.n)
         depth_last = r.random() < 0.5  # whether memory is contiguous along the contraction
         stored = dtype if r.random() < 0.6 else r.choice(OPERANDS)
-        length = max(1, self.trips) * self.k
+        inner = max(1, self.trips) * self.k
+        length, before = inner, ""
+        for name, trips in self.around:
+            before += f" + {name} * {length}"
+            length *= max(1, trips)
         small = r.random() < 0.6
         if small:
             name = g.argument("in", "input", stored.name, size * length, "small")
@@ -73,12 +81,14 @@ class Nest:
             pointers = g.new("at")
             steps = f"{self.depth}{along}" if depth_last else f"{self.depth}{along} * {stride}"
             rest = f"{own}{mine} * {stride}" if depth_last else f"{own}{mine}"
+            if before:
+                rest += before if depth_last else f" + ({before[3:]}) * {stride}"
             g.lines.insert(self.before, "    " * (len(g.scopes) - 1) + f"{pointers} = {name} + {rest} + {steps}")
             self.before += 1
             carried.append(f"{pointers} += {self.k}" if depth_last else f"{pointers} += {self.k} * {stride}")
             text = f"tl.load({pointers}{mask})"
         else:
-            here = f"({self.at} + {self.depth}){along}"
+            here = f"({self.at}{before} + {self.depth}){along}"
             offsets = f"{own}{mine} * {stride} + {here}" if depth_last else f"{own}{mine} + {here} * {stride}"
             text = f"tl.load({name} + {offsets}{mask})"
         loaded = g.define(Typed(text, stored, shape))
@@ -91,17 +101,22 @@ class Nest:
 
 
 def nest(g: Generator) -> None:
-    """A loop over a contraction; its sum is an exact value."""
+    """A loop over a contraction, perhaps in others; its sum is an exact value."""
     r: random.Random = g.random
     loop = Nest(g)
     dtype = r.choice(OPERANDS)
     sums = dot_sums(dtype)
     total = g.new()
     g.emit(f"{total} = tl.zeros(({loop.m}, {loop.n}), tl.{sums.name})")
-    loop.before = len(g.lines)
     stages = r.choice(("", "", ", num_stages=1", ", num_stages=2", ", num_stages=4"))
     carried: list[str] = []
-    with g.block(f"for {loop.at} in tl.range(0, {loop.end}, {loop.k}{stages}):", Typed(loop.at, dtypes.int32)):
+    with ExitStack() as blocks:
+        for name, trips in loop.around:
+            bound = g.argument("n", "number", trips) if r.random() < 0.5 else trips
+            blocks.enter_context(g.block(f"for {name} in range({bound}):", Typed(name, dtypes.int32)))
+        loop.before = len(g.lines)
+        header = f"for {loop.at} in tl.range(0, {loop.end}, {loop.k}{stages}):"
+        blocks.enter_context(g.block(header, Typed(loop.at, dtypes.int32)))
         left, right = loop.operand(True, dtype, carried), loop.operand(False, dtype, carried)
         if r.random() < 0.3:
             g.statements(1)

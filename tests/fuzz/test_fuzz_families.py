@@ -21,6 +21,7 @@ from fuzz.case import NATIVE
 from fuzz.generator import Generator
 from fuzz.worker import AGREES, judge
 from sampling import some
+from weft.ir import tile
 from weft.ir.tile import FLOAT, AtomicRmwOp
 from weft.ir.types import is_tile
 
@@ -75,6 +76,16 @@ def joined_the_other_way(table: dict[Any, Any]) -> dict[Any, Any]:
     return {**table, tl.join: lambda b, x, y: right(b, y, x)}
 
 
+def stands_still(right: Any) -> Any:
+    """Loops around others of a nest count nothing."""
+
+    def enter(self: Any, at: Any, operand: Any, level: Any, trip: Any, values: Any) -> None:
+        inner = any(isinstance(op, tile.DotOp) for op in level.body.ops)
+        right(self, at, operand, level, trip if inner else at.number(0), values)
+
+    return enter
+
+
 def last_unchecked(right: Any) -> Any:
     return lambda b, shape, offsets, block, checked: right(b, shape, offsets, block, checked[:-1])
 
@@ -126,6 +137,7 @@ FAULTS = {
     "half of the rows of a sum left out": Fault(
         "nest", "codegen.cpu.accumulate", "_along", lambda right: lambda op: right(op)[:-1]
     ),
+    "outer loops of a nest that stand still": Fault("nest", "transforms.pack_dots", "_Rewriting._enter", stands_still),
     "minimum for maximum in atomics": Fault(
         "atomic", "codegen.llvm.atomics", "_SIGNED", lambda _: {"min": "max", "max": "min"}
     ),

@@ -16,7 +16,6 @@ from weft.ir.cpu import Panel
 from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.layout import vector
 from weft.target import FMA, Product, product_for
-from weft.transforms.constants import constant_trips
 from weft.transforms.nests import Nest, Slice, slice_of
 
 PANEL_BYTES: Final = 1 << 18
@@ -168,7 +167,7 @@ def _depth(nest: Nest, dot: tile.DotOp, instruction: Product) -> int:
     """How deep the panels of a dot are, a power of two."""
     (m, step), n = shape_of(dot.a), shape_of(dot.b)[1]
     size = dtype_of(dot.acc).itemsize if instruction is FMA else dtype_of(_narrow(dot.a)).itemsize
-    trips = constant_trips(nest.loop)
+    trips = nest.constant_trips
     enough = DEEPEST if trips is None else step << max(trips - 1, 0).bit_length()
     depth = max(step, instruction.bytes // size)
     while 2 * depth <= min(DEEPEST, enough) and 2 * depth * max(m, n) * size <= PANEL_BYTES:

@@ -8,7 +8,16 @@ A loop is a nest if all of these hold:
 4. The body has no effects, and its loads are invariant (`weft.transforms.invariant_loads`).
 5. What the operands are computed from has no dot: it would be computed again for each operand that needs it.
 
-Then an operand's tile is a function of the iteration's number and of values from outside the loop, and it may be computed at any
+A loop around a nest is one nest with it if rules 1, 3 and 4 hold for it, and
+
+6. it carries the nest's accumulators, all of them and no other tile, through the nest alone;
+7. how often the nest runs does not depend on the loop, and nothing reads the scalars that the nest ends with.
+
+    for r in range(R):                          the iterations of both are counted through:
+        for c in range(C):                      iteration t has r = t // C and c = t % C
+            acc = dot(a(r, c), b(r, c), acc)
+
+Then an operand's tile is a function of the iteration's number and of values from outside the loops, and it may be computed at any
 time, in any order, and once for several programs: its *keys* are the scalars from which it is computed and that programs may
 disagree about.
 """
@@ -17,32 +26,61 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import func, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.ir import tile
 from weft.ir.types import dtype_of, shape_of
-from weft.transforms.constants import number_of
+from weft.transforms.constants import constant_trips, number_of
 from weft.transforms.effects import Effect, effect_of
 from weft.transforms.invariant_loads import is_invariant
 
 
 @dataclass(frozen=True)
-class Nest:
-    """A loop, its dots by the position of what they accumulate, and by how much each carried scalar grows (None: it stays)."""
+class Level:
+    """One loop of a nest, and by how much each scalar that it carries grows, by position (None: it stays)."""
 
     loop: scf.ForOp
     step: int
-    dots: dict[int, tile.DotOp]
     growth: dict[int, SSAValue | None]
+
+    @property
+    def body(self) -> Block:
+        """The loop's body."""
+        return self.loop.body.block
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Its loops, the outermost first, and its dots by the position of what they accumulate in the outermost loop."""
+
+    levels: tuple[Level, ...]
+    dots: dict[int, tile.DotOp]
+
+    @property
+    def loop(self) -> scf.ForOp:
+        """The outermost loop."""
+        return self.levels[0].loop
+
+    @property
+    def constant_trips(self) -> int | None:
+        """The iterations of all loops together, if they are known."""
+        trips = [constant_trips(level.loop) for level in self.levels]
+        return None if None in trips else prod(number for number in trips if number is not None)
+
+    @property
+    def same_trips(self) -> bool:
+        """Whether all programs of a launch run all loops equally often."""
+        return all(is_same_everywhere(bound) for level in self.levels for bound in (level.loop.lb, level.loop.ub))
 
 
 @dataclass(frozen=True)
 class Slice:
-    """What an operand's tile is computed from: ops before the loop and in its body, in order, and the ``scalars`` that these read
-    from outside. ``keys`` are those on which programs may disagree; None where programs cannot compare: a tile that is computed
-    otherwise is part of it."""
+    """What an operand's tile is computed from: ops before the loops and in their bodies, in order, and the ``scalars`` that these
+    read from outside. ``keys`` are those on which programs may disagree; None where programs cannot compare: a tile that is
+    computed otherwise is part of it."""
 
     outside: tuple[Operation, ...]
     inside: tuple[Operation, ...]
@@ -51,29 +89,57 @@ class Slice:
 
 
 def nest_of(loop: scf.ForOp) -> Nest | None:
-    """The loop as a nest; None where it is not."""
+    """The loop as a nest, with those in it; None where it is not one."""
     body, step = loop.body.block, number_of(loop.step)
     end = body.last_op
     if not isinstance(end, scf.YieldOp) or not isinstance(step, int) or step <= 0 or not _counts(loop.lb):
         return None
-    dots: dict[int, tile.DotOp] = {}
-    growth: dict[int, SSAValue | None] = {}
-    for i, (argument, value) in enumerate(zip(body.args[1:], end.operands, strict=True)):
-        if shape_of(argument):
-            dot = value.owner
-            if not isinstance(dot, tile.DotOp) or dot.acc is not argument:
-                return None
-            if not argument.has_one_use() or not value.has_one_use() or dot.parent_block() is not body:
-                return None
-            dots[i] = dot
-        else:
-            grown = _growth(argument, value, body)
-            if grown is None:
-                return None
-            growth[i] = None if grown is argument else grown
-    if not dots or not all(is_pure(op) for op in body.ops if op is not end):
+    carried = list(zip(body.args[1:], end.operands, strict=True))
+    level = _level(loop, step, carried)
+    tiles = {i: pair for i, pair in enumerate(carried) if shape_of(pair[0])}
+    if level is None or not tiles or not all(is_pure(op) for op in body.ops if op is not end):
         return None
-    return Nest(loop, step, dots, growth)
+    if not all(argument.has_one_use() and value.has_one_use() for argument, value in tiles.values()):
+        return None
+    first = next(iter(tiles.values()))[1].owner
+    if isinstance(first, scf.ForOp):
+        return _around(level, first, tiles)
+    dots: dict[int, tile.DotOp] = {}
+    for i, (argument, value) in tiles.items():
+        dot = value.owner
+        if not isinstance(dot, tile.DotOp) or dot.acc is not argument or dot.parent_block() is not body:
+            return None
+        dots[i] = dot
+    return Nest((level,), dots)
+
+
+def _level(loop: scf.ForOp, step: int, carried: list[tuple[BlockArgument, SSAValue]]) -> Level | None:
+    """The loop with the growth of its scalars; None where one does not grow."""
+    growth: dict[int, SSAValue | None] = {}
+    for i, (argument, value) in enumerate(carried):
+        if shape_of(argument):
+            continue
+        grown = _growth(argument, value, loop.body.block)
+        if grown is None:
+            return None
+        growth[i] = None if grown is argument else grown
+    return Level(loop, step, growth)
+
+
+def _around(level: Level, loop: scf.ForOp, tiles: dict[int, tuple[BlockArgument, SSAValue]]) -> Nest | None:
+    """A loop around another one as one nest: rules 6 and 7."""
+    inner = nest_of(loop) if loop.parent_block() is level.body else None
+    if inner is None or len(inner.dots) != len(tiles) or any(loop.res[i].first_use for i in inner.levels[0].growth):
+        return None
+    if any(is_inside(bound, level.body) for each in inner.levels for bound in (each.loop.lb, each.loop.ub)):
+        return None
+    dots: dict[int, tile.DotOp] = {}
+    for i, (argument, value) in tiles.items():
+        at = next((j for j in inner.dots if loop.res[j] is value), None)
+        if at is None or loop.iter_args[at] is not argument:
+            return None
+        dots[i] = inner.dots[at]
+    return Nest((level, *inner.levels), dots)
 
 
 def _counts(value: SSAValue) -> bool:
@@ -104,11 +170,6 @@ def is_inside(value: SSAValue, body: Block) -> bool:
     return False
 
 
-def same_trips(loop: scf.ForOp) -> bool:
-    """Whether all programs of a launch run the loop equally often."""
-    return is_same_everywhere(loop.lb) and is_same_everywhere(loop.ub)
-
-
 def is_pure(op: Operation) -> bool:
     """Whether an op and all in its regions may be computed at any time: without effects, and reading what does not change."""
     if any(not is_pure(inner) for region in op.regions for block in region.blocks for inner in block.ops):
@@ -123,7 +184,7 @@ def is_pure(op: Operation) -> bool:
 def slice_of(value: SSAValue, home: Block | None, nest: Nest | None = None) -> Slice:
     """The slice of an operand of a nest that stands in the block ``home``, or of a dot there: then all that it is computed from
     is outside. What another block computes is part of the keys, but no op to repeat: it is computed less often there."""
-    body = None if nest is None else nest.loop.body.block
+    bodies = [] if nest is None else [level.body for level in nest.levels]
     inside: dict[Operation, None] = {}
     outside: dict[Operation, None] = {}
     scalars: dict[SSAValue, None] = {}
@@ -135,11 +196,11 @@ def slice_of(value: SSAValue, home: Block | None, nest: Nest | None = None) -> S
         if current in seen:
             continue
         seen.add(current)
-        if nest is not None and body is not None and is_inside(current, body):
+        if nest is not None and is_inside(current, bodies[0]):
             op = current.owner
             if not isinstance(op, Operation):
                 pending.extend(_carried_from(current, nest))
-            elif op.parent_block() is body:  # what stands in its regions comes with it
+            elif op.parent_block() in bodies:  # what stands in its regions comes with it
                 inside[op] = None
                 pending.extend(_read_by(op))
         elif not shape_of(current):
@@ -157,15 +218,15 @@ def slice_of(value: SSAValue, home: Block | None, nest: Nest | None = None) -> S
 
 
 def _carried_from(argument: SSAValue, nest: Nest) -> Iterable[SSAValue]:
-    """What an argument of the loop's body depends on."""
+    """What an argument of a body of the nest depends on."""
     assert isinstance(argument, BlockArgument), "a value without an op is an argument"
-    loop, i = nest.loop, argument.index - 1
-    if argument.block is not loop.body.block:
+    level, i = next((level for level in nest.levels if level.body is argument.block), None), argument.index - 1
+    if level is None:
         return ()
     if i < 0:
-        return (loop.lb,)
-    grown = nest.growth.get(i)
-    return (loop.iter_args[i],) if grown is None else (loop.iter_args[i], grown)
+        return (level.loop.lb,)
+    grown = level.growth.get(i)
+    return (level.loop.iter_args[i],) if grown is None else (level.loop.iter_args[i], grown)
 
 
 def _read_by(op: Operation) -> list[SSAValue]:

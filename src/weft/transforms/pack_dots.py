@@ -35,7 +35,7 @@ from weft.ir.cpu import ClaimOp, MultiplyOp, PackOp
 from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of, scalar, shape_of
 from weft.transforms.factors import Factors, Operand, factors_of, factors_of_one
-from weft.transforms.nests import Nest, nest_of, same_trips
+from weft.transforms.nests import Level, Nest, nest_of
 from weft.transforms.stored_part import Limit, limits_of
 
 LIKELY_RUNS: Final = "likely_runs"
@@ -54,13 +54,15 @@ class PackDots(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         features = frozenset(self.features.split(","))
+        erased: set[scf.ForOp] = set()
         for loop in [inner for inner in ops_in(op) if isinstance(inner, scf.ForOp)]:
-            nest = nest_of(loop)
+            nest = nest_of(loop) if loop not in erased else None
             if nest is None:
                 continue
             factors = factors_of(nest, self.vector_bits, features)
             if factors is not None:
                 _Rewriting(nest, factors).run()
+                erased.update(level.loop for level in nest.levels)
         for dot in [inner for inner in ops_in(op) if isinstance(inner, tile.DotOp)]:
             factors = factors_of_one(dot, self.vector_bits, features)
             if factors is not None:
@@ -173,19 +175,46 @@ class _Rewriting:
         """Rewrites the loop."""
         loop, positions = self._loop, list(self._factors)
         before = _Inserter(InsertPoint.before(loop), loop)
-        total = self._trips(before)
+        trips = [self._trips(before, level) for level in self._nest.levels]
+        total = trips[0]
+        for each in trips[1:]:
+            total = before.binary("mul", total, each)
         zero, steps = before.number(0), before.number(self._steps)
         wanted = {i: self._wanted(before, i) for i in positions}
         sizes = self._sizes(before, wanted)
         initial = [loop.iter_args[i] for i in positions]
-        body = Block(arg_types=[scalar(dtypes.int64), *(value.type for value in initial)])
-        results = before.add(scf.ForOp(zero, total, steps, initial, Region(body))).results
-        for i, argument, result in zip(positions, body.args[1:], results, strict=True):
-            argument.name_hint = loop.body.block.args[1 + i].name_hint
+        known = self._nest.constant_trips
+        if known is not None and 0 < known <= self._steps:  # one panel has all
+            sums = self._block(before, trips, zero, total, wanted, sizes, initial)
+        else:
+            body = Block(arg_types=[scalar(dtypes.int64), *(value.type for value in initial)])
+            for i, argument in zip(positions, body.args[1:], strict=True):
+                argument.name_hint = loop.body.block.args[1 + i].name_hint
+            inside = self._at(body)
+            inside.add(
+                scf.YieldOp(*self._block(inside, trips, body.args[0], total, wanted, sizes, list(body.args[1:])))
+            )
+            sums = list(before.add(scf.ForOp(zero, total, steps, initial, Region(body))).results)
+        for i, result in zip(positions, sums, strict=True):
             result.name_hint = loop.res[i].name_hint
             loop.res[i].replace_all_uses_with(result)
-        inside = self._at(body)
-        start = body.args[0]
+        outermost = self._nest.levels[0]
+        for i in outermost.growth:
+            if loop.res[i].first_use is not None:
+                loop.res[i].replace_all_uses_with(_carried(before, outermost, i, trips[0], {}))
+        Rewriter.erase_op(loop)
+
+    def _block(
+        self,
+        inside: _Inserter,
+        trips: list[SSAValue],
+        start: SSAValue,
+        total: SSAValue,
+        wanted: dict[int, tuple[SSAValue, SSAValue]],
+        sizes: dict[int, SSAValue],
+        initial: list[SSAValue],
+    ) -> list[SSAValue]:
+        """The sums after the iterations that panels have from ``start`` on; ``initial`` are those before."""
         count = inside.binary("min", inside.binary("sub", total, start), inside.number(self._steps))
         padded = count
         if self._whole > 1:
@@ -196,20 +225,16 @@ class _Rewriting:
             for operand in (each.left, each.right):
                 if id(operand) not in panels:
                     size = sizes[id(operand)]
-                    panels[id(operand)] = self._panel(inside, operand, start, count, padded, size)
+                    panels[id(operand)] = self._panel(inside, operand, trips, start, count, padded, size)
         sums: list[SSAValue] = []
-        for (i, each), argument in zip(self._factors.items(), body.args[1:], strict=True):
+        for (i, each), argument in zip(self._factors.items(), initial, strict=True):
             depth = inside.binary("mul", padded if each.chunk > 1 else count, inside.number(self._k))
             left, right = panels[id(each.left)], panels[id(each.right)]
             places = each.left.panel, each.right.panel
             op = MultiplyOp(left, right, depth, wanted[i], argument, places, self._k, each.instruction.name)
             sums.append(inside.add(op).results[0])
             op.location = self._nest.dots[i].location
-        inside.add(scf.YieldOp(*sums))
-        for i, grown in self._nest.growth.items():
-            if loop.res[i].first_use is not None:
-                loop.res[i].replace_all_uses_with(self._carried(before, i, grown, total))
-        Rewriter.erase_op(loop)
+        return sums
 
     def _wanted(self, before: _Inserter, i: int) -> tuple[SSAValue, SSAValue]:
         """How many rows and columns of the result of a dot are stored."""
@@ -243,30 +268,29 @@ class _Rewriting:
                 found[id(operand)] = size if by_rows and size is not None else before.number(operand.size)
         return found
 
-    def _trips(self, before: _Inserter) -> SSAValue:
-        """The iterations of the loop."""
+    def _trips(self, before: _Inserter, level: Level) -> SSAValue:
+        """The iterations of a loop."""
         wide = scalar(dtypes.int64)
-        span = before.binary("sub", before.cast(self._loop.ub, wide), before.cast(self._loop.lb, wide))
-        trips = span
-        if self._nest.step > 1:
-            up = before.binary("add", span, before.number(self._nest.step - 1))
-            trips = before.binary("div", up, before.number(self._nest.step))
+        trips = before.binary("sub", before.cast(level.loop.ub, wide), before.cast(level.loop.lb, wide))
+        if level.step > 1:
+            up = before.binary("add", trips, before.number(level.step - 1))
+            trips = before.binary("div", up, before.number(level.step))
         return before.binary("max", trips, before.number(0))
 
-    def _carried(self, at: _Inserter, i: int, grown: SSAValue | None, trip: SSAValue) -> SSAValue:
-        """A carried scalar in an iteration."""
-        initial = self._loop.iter_args[i]
-        if grown is None:
-            return initial
-        return at.binary("add", initial, at.binary("mul", at.cast(trip, initial.type), grown))
-
     def _panel(
-        self, at: _Inserter, operand: Operand, start: SSAValue, count: SSAValue, padded: SSAValue, wanted: SSAValue
+        self,
+        at: _Inserter,
+        operand: Operand,
+        trips: list[SSAValue],
+        start: SSAValue,
+        count: SSAValue,
+        padded: SSAValue,
+        wanted: SSAValue,
     ) -> SSAValue:
         """The panel with ``count`` tiles of an operand from iteration ``start`` on, then zeros up to ``padded`` tiles; filled
         where it is not there. The other axis goes as far as is ``wanted``."""
         keys = operand.slice.keys
-        length = [] if same_trips(self._loop) else [count]
+        length = [] if self._nest.same_trips else [count]
         across = [] if isinstance(wanted.owner, tile.ConstantOp) else [wanted]
         claim = ClaimOp([] if keys is None else [*keys, start, *length, *across], operand.bytes, operand.slots)
         at.add(claim)
@@ -275,8 +299,17 @@ class _Rewriting:
         filling = self._at(then)
         values: dict[SSAValue, SSAValue] = {}
         filling.clone(operand.slice.outside, values)
+        outer, begin, first, last = self._segments(filling, operand, trips, start, count, values)
         body = Block(arg_types=[scalar(dtypes.int64)])
-        filling.add(scf.ForOp(filling.number(0), count, filling.number(1), [], Region(body)))
+        outer.add(scf.ForOp(first, last, outer.number(1), [], Region(body)))
+        packing = self._at(body)
+        trip = packing.binary("add", begin, body.args[0])
+        self._enter(packing, operand, self._nest.levels[-1], trip, values)
+        value = values.get(operand.value, operand.value)
+        packing.add(PackOp(value, claim.address, body.args[0], wanted, operand.panel))
+        packing.add(scf.YieldOp())
+        if outer is not filling:
+            outer.add(scf.YieldOp())
         if self._whole > 1:
             rest = Block(arg_types=[scalar(dtypes.int64)])
             filling.add(scf.ForOp(count, padded, filling.number(1), [], Region(rest)))
@@ -285,22 +318,65 @@ class _Rewriting:
             ending.add(PackOp(zeros, claim.address, rest.args[0], wanted, operand.panel))
             ending.add(scf.YieldOp())
         filling.add(scf.YieldOp())
-        packing = self._at(body)
-        trip = packing.binary("add", start, body.args[0])
-        arguments = self._loop.body.block.args
-        used = {value for op in operand.slice.inside for inner in op.walk() for value in inner.operands} | {
-            operand.value
-        }
-        if arguments[0] in used:
-            ahead = packing.binary("mul", trip, packing.number(self._nest.step))
-            number = packing.binary("add", packing.cast(self._loop.lb, scalar(dtypes.int64)), ahead)
-            values[arguments[0]] = packing.cast(number, arguments[0].type)
-        for i, grown in self._nest.growth.items():
-            if arguments[1 + i] in used:
-                values[arguments[1 + i]] = self._carried(packing, i, grown, trip)
-        packing.clone(operand.slice.inside, values)
-        packing.add(
-            PackOp(values.get(operand.value, operand.value), claim.address, body.args[0], wanted, operand.panel)
-        )
-        packing.add(scf.YieldOp())
         return claim.address
+
+    def _segments(
+        self,
+        filling: _Inserter,
+        operand: Operand,
+        trips: list[SSAValue],
+        start: SSAValue,
+        count: SSAValue,
+        values: dict[SSAValue, SSAValue],
+    ) -> tuple[_Inserter, SSAValue, SSAValue, SSAValue]:
+        """A loop over the iterations of the loops around the innermost one, with what these compute; which iteration of the
+        innermost loop the panel's first step would be; and which of its steps are there. Where there is one loop, all are."""
+        if len(trips) == 1:
+            return filling, start, filling.number(0), count
+        one, zero = filling.number(1), filling.number(0)
+        inner = filling.binary("max", trips[-1], one)
+        end = filling.binary("add", start, count)
+        up = filling.binary("sub", filling.binary("add", end, inner), one)
+        first, last = (filling.binary("div", number, inner) for number in (start, up))
+        body = Block(arg_types=[scalar(dtypes.int64)])
+        filling.add(scf.ForOp(first, last, one, [], Region(body)))
+        outer, rest = self._at(body), body.args[0]
+        numbers: list[SSAValue] = [rest]
+        for each in reversed(trips[1:-1]):
+            numbers[:1] = [outer.binary("div", rest, each), outer.binary("rem", rest, each)]
+            rest = numbers[0]
+        for level, trip in zip(self._nest.levels, numbers, strict=False):
+            self._enter(outer, operand, level, trip, values)
+        begin = outer.binary("sub", start, outer.binary("mul", body.args[0], inner))
+        stop = outer.binary("sub", inner, begin)
+        return (
+            outer,
+            begin,
+            outer.binary("max", outer.binary("sub", zero, begin), zero),
+            outer.binary("min", stop, count),
+        )
+
+    def _enter(
+        self, at: _Inserter, operand: Operand, level: Level, trip: SSAValue, values: dict[SSAValue, SSAValue]
+    ) -> None:
+        """What an iteration of a loop computes for the operand."""
+        loop, arguments = level.loop, level.body.args
+        used = {value for op in operand.slice.inside for inner in op.walk() for value in inner.operands}
+        used |= {operand.value, *(level.loop.iter_args[i] for level in self._nest.levels for i in level.growth)}
+        if arguments[0] in used:
+            ahead = at.binary("mul", trip, at.number(level.step))
+            number = at.binary("add", at.cast(loop.lb, scalar(dtypes.int64)), ahead)
+            values[arguments[0]] = at.cast(number, arguments[0].type)
+        for i in level.growth:
+            if arguments[1 + i] in used:
+                values[arguments[1 + i]] = _carried(at, level, i, trip, values)
+        at.clone([op for op in operand.slice.inside if op.parent_block() is level.body], values)
+
+
+def _carried(at: _Inserter, level: Level, i: int, trip: SSAValue, values: dict[SSAValue, SSAValue]) -> SSAValue:
+    """A scalar that a loop carries, in an iteration. ``values`` are read in place of their keys."""
+    initial, grown = level.loop.iter_args[i], level.growth[i]
+    initial = values.get(initial, initial)
+    if grown is None:
+        return initial
+    return at.binary("add", initial, at.binary("mul", at.cast(trip, initial.type), values.get(grown, grown)))
