@@ -67,6 +67,15 @@ def _register(value: SSAValue, index: RegisterIndex) -> Key:
     return Key(value, index if used == (1 << bits) - 1 else index.within(used))
 
 
+def _is_one_division(op: Operation) -> bool:
+    """Whether an op divides integers, the same ones in all lanes of a register. Machines divide vectors of them lane by lane, or
+    as floats in many instructions."""
+    if not isinstance(op, tile.BinaryOp) or op.kind.data not in ("div", "rem") or dtype_of(op.result).is_float:
+        return False
+    lanes = layout_of(op.result).columns("lane")
+    return bool(lanes) and not any(lanes)
+
+
 class Registers(Emit):
     """The emission of a kernel for a CPU, as far as it concerns the registers of tiles; see the module."""
 
@@ -172,7 +181,7 @@ class Registers(Emit):
         op = defining_op(value)
         if op is None or value in self.buffers or value in self.true_masks:
             return []
-        if tile.is_a(op, tile.Generator) or type(op) is tile.LoadOp:
+        if tile.is_a(op, tile.Generator) or type(op) is tile.LoadOp or _is_one_division(op):
             return []
         if tile.is_a(op, tile.View):
             return [_register(operands_of(op)[0], self.through(op, index))]
@@ -195,6 +204,8 @@ class Registers(Emit):
                 return self.vector(operands_of(op)[0], self.through(op, index))
             case _ if type(op) is tile.LoadOp and is_invariant(op):
                 return self.load_register(op, index)
+            case _ if _is_one_division(op):
+                return self.splat(self.lane(value, index, 0), layout_of(value).in_size("lane"))
             case _ if rearranging.is_rearranging(op):
                 found = [self.vector(*each) for each in rearranging.sources(op, value, index)]
                 return rearranging.vector(self, op, index, found)
