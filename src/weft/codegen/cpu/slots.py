@@ -11,7 +11,7 @@ distance d if it is the d-th latest that was filled:
 
 Each is rounded up to a power of two.
 
-    panels that are wanted         slots in use
+    panels of 64 KiB               slots in use
     0 1 2 .. 63, all once          16 at first, then 1
     0 .. 19, again and again       16 at first; then 1; 32 when 0 comes again. From the third time on each is found
 
@@ -32,9 +32,9 @@ from llvmlite import ir
 
 from weft.codegen.llvm.types import I1, I8, I32, I64, broadcast, intrinsic
 
-START_BYTES: Final = 9 << 19
-"""Sixteen panels of `weft.transforms.factors.PANEL_BYTES` and padding: a product of 1024^3 in tiles of 128 comes back to
-them."""
+START_BYTES: Final = 9 << 17
+"""Four panels of `weft.transforms.factors.PANEL_BYTES` and padding: about the second-level cache of a core. With four times as
+many products of 33x777x1001 took 1.02 times as long; those of 1024^3, which come back to 16 such panels, took as long."""
 
 NUMBERS: Final = 4
 """Numbers of 8 bytes at the beginning of a table: how many panels were filled; how many when the slots in use were chosen; the
