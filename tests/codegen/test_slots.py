@@ -123,8 +123,15 @@ def slots_in_turn(slots: Slots, wanted: Iterable[int]) -> list[int]:
 
 
 def test_panels_that_never_come_again_share_a_slot() -> None:
-    """After a turn through the first 16."""
-    assert slots_in_turn(Slots(64, LARGE, 1), range(100)) == [*range(16), *[0] * 84]
+    """After a turn through the first 16. Keys of 0 are in the table before they are written, further back than any panel."""
+    wanted = [*range(1, 30), 0, *range(30, 100)]
+    assert slots_in_turn(Slots(64, LARGE, 1), wanted) == [*range(16), *[0] * 84]
+
+
+def test_each_turn_counts_alone() -> None:
+    """Panels that came again do not keep slots for others that do not: a turn of these goes by, and then they share one."""
+    wanted = [*list(range(16)) * 3, *range(100, 160)]
+    assert slots_in_turn(Slots(64, LARGE, 1), wanted)[48:] == [*range(16), *[0] * 44]
 
 
 def test_as_many_slots_as_panels_between_two_uses() -> None:

@@ -10,8 +10,8 @@ A loop is a nest if all of these hold:
 
 A loop around a nest is one nest with it if rules 1, 3 and 4 hold for it, and
 
-6. it carries the nest's accumulators, all of them and no other tile, through the nest alone;
-7. how often the nest runs does not depend on the loop, and nothing reads the scalars that the nest ends with.
+6. the tiles that it carries are accumulators of the nest, and go through the nest alone;
+7. how often the nest runs does not depend on the loop.
 
     for r in range(R):                          the iterations of both are counted through:
         for c in range(C):                      iteration t has r = t // C and c = t % C
@@ -129,7 +129,7 @@ def _level(loop: scf.ForOp, step: int, carried: list[tuple[BlockArgument, SSAVal
 def _around(level: Level, loop: scf.ForOp, tiles: dict[int, tuple[BlockArgument, SSAValue]]) -> Nest | None:
     """A loop around another one as one nest: rules 6 and 7."""
     inner = nest_of(loop) if loop.parent_block() is level.body else None
-    if inner is None or len(inner.dots) != len(tiles) or any(loop.res[i].first_use for i in inner.levels[0].growth):
+    if inner is None:
         return None
     if any(is_inside(bound, level.body) for each in inner.levels for bound in (each.loop.lb, each.loop.ub)):
         return None
