@@ -36,8 +36,7 @@ def loops_around(kernel: Any, *arguments: Any, **constants: Any) -> int | None:
     products = [op for op in module.walk() if isinstance(op, MultiplyOp)]
     if not products:
         return None
-    (product,) = products
-    loops, above = 0, product.parent_op()
+    loops, above = 0, products[0].parent_op()
     while isinstance(above, Operation):
         loops, above = loops + isinstance(above, scf.ForOp), above.parent_op()
     return loops
@@ -71,7 +70,7 @@ def windows(
 SIZES = {
     "one panel": (3, 3, 64),
     "the last steps are cut off": (2, 3, 40),
-    "panels end within rows": (7, 5, 70),
+    "panels end within rows": (12, 5, 70),
     "one step each": (5, 4, 16),
     "one iteration outside": (1, 4, 72),
     "none outside": (0, 3, 32),
@@ -131,7 +130,7 @@ def known(a_ptr: Any, b_ptr: Any, c_ptr: Any, d_ptr: Any, C: tl.constexpr, R: tl
     tl.store(c_ptr + i[:, None] * 32 + 16 + i[None, :], down * seen)
 
 
-@pytest.mark.parametrize(("r", "c"), [(3, 32), (1, 16), (0, 16), (9, 256)])
+@pytest.mark.parametrize(("r", "c"), [(3, 32), (1, 16), (0, 16), (3, 688), (9, 256)])
 def test_loops_of_known_lengths(r: int, c: int) -> None:
     """Where one panel has all, there is no loop. A load between the loops, by an operand, is one of the outer iteration."""
     a, b, scales = whole((16, r * c)), whole((r * c, 32), seed=1), np.arange(1, 10, dtype=np.float32)
@@ -143,13 +142,71 @@ def test_loops_of_known_lengths(r: int, c: int) -> None:
 
 
 @weft.jit
+def steps_grow(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    """An inner loop moves on by what the outer one computes."""
+    i = tl.arange(0, 16)
+    acc = tl.zeros((16, 16), tl.float32)
+    for r in range(n):
+        at = r + i
+        for _ in range(n):
+            a = tl.load(a_ptr + i[:, None] * 64 + at[None, :])
+            acc = tl.dot(a, tl.load(b_ptr + at[:, None] * 16 + i[None, :]), acc)
+            at += 2 * r
+    tl.store(c_ptr + i[:, None] * 16 + i[None, :], acc)
+
+
+def test_growth_that_an_outer_loop_computes() -> None:
+    a, b, out = whole((16, 64)), whole((64, 16), seed=1), np.zeros((16, 16), np.float32)
+    steps_grow[(1,)](a, b, out, 4)
+    starts = [r + 2 * r * c for r in range(4) for c in range(4)]
+    assert np.array_equal(out, sum(a[:, at : at + 16] @ b[at : at + 16] for at in starts))
+    assert loops_around(steps_grow, a, b, out, 4) == 1
+
+
+@weft.jit
+def shapes_differ(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    """Programs whose loops have other lengths, but as many iterations in all, over one right operand."""
+    i, pid = tl.arange(0, 16), tl.program_id(0)
+    acc = tl.zeros((16, 16), tl.float32)
+    for r in range(n + pid):
+        for c in range(n + 1 - pid):
+            a = tl.load(a_ptr + (pid * 16 + i)[:, None] * 256 + ((r * 4 + c) * 16 + i)[None, :])
+            acc = tl.dot(a, tl.load(b_ptr + ((r * 4 + c) * 16 + i)[:, None] * 16 + i[None, :]), acc)
+    tl.store(c_ptr + (pid * 16 + i)[:, None] * 16 + i[None, :], acc)
+
+
+def test_programs_whose_loops_have_other_shapes() -> None:
+    """Of 2 x 3 and 3 x 2 iterations: a panel of one is none of the other's."""
+    a, b, out = whole((2, 16, 4, 4, 16)), whole((4, 4, 16, 16), seed=1), np.zeros((2, 16, 16), np.float32)
+    shapes_differ[(2,)](a, b, out, 2)
+    for pid, (rows, columns) in enumerate(((2, 3), (3, 2))):
+        part = slice(0, rows), slice(0, columns)
+        assert np.array_equal(out[pid], np.einsum("mrck,rckn->mn", a[pid][:, *part], b[part]))
+    assert loops_around(shapes_differ, a, b, out, 2) == 1
+
+
+@weft.jit
+def swaps(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    i = tl.arange(0, 16)
+    up, down = tl.zeros((16, 16), tl.float32), tl.zeros((16, 16), tl.float32)
+    for r in range(n):
+        for c in range(n):
+            a = tl.load(a_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :])
+            b = tl.load(b_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :])
+            up = tl.dot(a, b, up)
+            down = tl.dot(a, b * 2, down)
+        up, down = down, up
+    tl.store(c_ptr + i[:, None] * 16 + i[None, :], up)
+
+
+@weft.jit
 def lengths_differ(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
     i = tl.arange(0, 16)
     acc = tl.zeros((16, 16), tl.float32)
     for r in range(n):
         for c in range(r + 1):
             a = tl.load(a_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :])
-            acc = tl.dot(a, tl.load(b_ptr + c * 256 + i[:, None] * 16 + i[None, :]), acc)
+            acc = tl.dot(a, tl.load(b_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :]), acc)
     tl.store(c_ptr + i[:, None] * 16 + i[None, :], acc)
 
 
@@ -159,9 +216,9 @@ def goes_on(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
     acc = tl.zeros((16, 16), tl.float32)
     at = 0
     for _ in range(n):
-        for c in range(n):
+        for _ in range(n):
             a = tl.load(a_ptr + at * 256 + i[:, None] * 16 + i[None, :])
-            acc = tl.dot(a, tl.load(b_ptr + c * 256 + i[:, None] * 16 + i[None, :]), acc)
+            acc = tl.dot(a, tl.load(b_ptr + at * 256 + i[:, None] * 16 + i[None, :]), acc)
             at += 1
     tl.store(c_ptr + i[:, None] * 16 + i[None, :], acc)
 
@@ -173,7 +230,7 @@ def scales_between(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
     for r in range(n):
         for c in range(n):
             a = tl.load(a_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :])
-            acc = tl.dot(a, tl.load(b_ptr + c * 256 + i[:, None] * 16 + i[None, :]), acc)
+            acc = tl.dot(a, tl.load(b_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :]), acc)
         acc = acc * 2
     tl.store(c_ptr + i[:, None] * 16 + i[None, :], acc)
 
@@ -186,7 +243,7 @@ def adds_parts(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
         part = tl.zeros((16, 16), tl.float32)
         for c in range(n):
             a = tl.load(a_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :])
-            part = tl.dot(a, tl.load(b_ptr + c * 256 + i[:, None] * 16 + i[None, :]), part)
+            part = tl.dot(a, tl.load(b_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :]), part)
         total += tl.maximum(part, 0)
     tl.store(c_ptr + i[:, None] * 16 + i[None, :], total)
 
@@ -199,7 +256,7 @@ def doubles(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
     for r in range(n):
         for c in range(n):
             a = tl.load(a_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :])
-            acc = tl.dot(a * factor, tl.load(b_ptr + c * 256 + i[:, None] * 16 + i[None, :]), acc)
+            acc = tl.dot(a * factor, tl.load(b_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :]), acc)
         factor *= 2
     tl.store(c_ptr + i[:, None] * 16 + i[None, :], acc)
 
@@ -212,21 +269,34 @@ def begins_again(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
         here = tl.zeros((16, 16), tl.float32) + r
         for c in range(n):
             a = tl.load(a_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :])
-            here = tl.dot(a, tl.load(b_ptr + c * 256 + i[:, None] * 16 + i[None, :]), here)
+            here = tl.dot(a, tl.load(b_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :]), here)
         acc = here
     tl.store(c_ptr + i[:, None] * 16 + i[None, :], acc)
 
 
+@weft.jit
+def one_right_operand(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    i = tl.arange(0, 16)
+    acc = tl.zeros((16, 16), tl.float32)
+    for r in range(n):
+        for c in range(n):
+            a = tl.load(a_ptr + (r * n + c) * 256 + i[:, None] * 16 + i[None, :])
+            acc = tl.dot(a, tl.load(b_ptr + c * 256 + i[:, None] * 16 + i[None, :]), acc)
+    tl.store(c_ptr + i[:, None] * 16 + i[None, :], acc)
+
+
 def parts(a: Array, b: Array) -> Array:
-    return np.einsum("rcij,cjk->rcik", a, b)
+    return np.einsum("rcij,rcjk->rcik", a, b)
 
 
 APART: dict[str, tuple[Any, Any]] = {
     "lengths differ": (lengths_differ, lambda p: sum(p[r, : r + 1].sum(0) for r in range(3))),
+    "sums are swapped": (swaps, lambda p: 2 * p[0].sum(0) + p[1].sum(0) + 2 * p[2].sum(0)),
     "a scalar goes on": (goes_on, lambda p: p.sum((0, 1))),
     "sums are scaled between": (scales_between, lambda p: 8 * p[0].sum(0) + 4 * p[1].sum(0) + 2 * p[2].sum(0)),
     "parts are added": (adds_parts, lambda p: np.maximum(p.sum(1), 0).sum(0)),
     "a scalar doubles": (doubles, lambda p: (p.sum(1) * np.array([1, 2, 4])[:, None, None]).sum(0)),
+    "the right operand stays": (one_right_operand, lambda p: p.sum((0, 1))),
     "sums begin again": (begins_again, lambda p: p[2].sum(0) + 2),
 }
 
@@ -234,7 +304,9 @@ APART: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("name", APART)
 def test_loops_that_are_no_nest_with_the_inner_one(name: str) -> None:
     kernel, expected = APART[name]
-    a, b, c = whole((3, 3, 16, 16)), whole((3, 16, 16), seed=1), np.zeros((16, 16), np.float32)
+    a, b, c = whole((3, 3, 16, 16)), whole((3, 3, 16, 16), seed=1), np.zeros((16, 16), np.float32)
+    if kernel is one_right_operand:
+        b[1:] = b[0]
     kernel[(1,)](a, b, c, 3)
     assert np.array_equal(c, expected(parts(a, b)))
     assert loops_around(kernel, a, b, c, 3) == 2

@@ -78,7 +78,7 @@ class Factors:
 
 def factors_of(nest: Nest, vector_bits: int, features: frozenset[str]) -> dict[int, Factors] | None:
     """The factors of each dot; None where a tile does not have the layout that packing expects, or an operand is computed from a
-    dot (rule 5)."""
+    dot (rule 5) or does not depend on an outer loop (rule 8)."""
     steps = {shape_of(dot.a)[1] for dot in nest.dots.values()}
     if len(steps) > 1 or not all(map(_is_plain, nest.dots.values())):
         return None
@@ -96,6 +96,8 @@ def factors_of(nest: Nest, vector_bits: int, features: frozenset[str]) -> dict[i
                 (source, panel), Operand(source, slice_of(source, nest.loop.parent_block(), nest), panel)
             )
             if any(isinstance(inner, tile.DotOp) for op in operand.slice.inside for inner in op.walk()):
+                return None
+            if any(level.body not in operand.slice.loops for level in nest.levels[:-1]):
                 return None
             pair.append(operand)
         found[i] = Factors(pair[0], pair[1], chosen[i])

@@ -11,7 +11,8 @@ A loop is a nest if all of these hold:
 A loop around a nest is one nest with it if rules 1, 3 and 4 hold for it, and
 
 6. the tiles that it carries are accumulators of the nest, and go through the nest alone;
-7. how often the nest runs does not depend on the loop.
+7. how often the nest runs does not depend on the loop;
+8. each operand depends on the loop: an operand that does not has the panels of the loop's last iteration in the next one, too.
 
     for r in range(R):                          the iterations of both are counted through:
         for c in range(C):                      iteration t has r = t // C and c = t % C
@@ -80,12 +81,13 @@ class Nest:
 class Slice:
     """What an operand's tile is computed from: ops before the loops and in their bodies, in order, and the ``scalars`` that these
     read from outside. ``keys`` are those on which programs may disagree; None where programs cannot compare: a tile that is
-    computed otherwise is part of it."""
+    computed otherwise is part of it. ``loops`` are the bodies of those whose counters or carried scalars it depends on."""
 
     outside: tuple[Operation, ...]
     inside: tuple[Operation, ...]
     scalars: tuple[SSAValue, ...]
     keys: tuple[SSAValue, ...] | None
+    loops: frozenset[Block]
 
 
 def nest_of(loop: scf.ForOp) -> Nest | None:
@@ -188,6 +190,7 @@ def slice_of(value: SSAValue, home: Block | None, nest: Nest | None = None) -> S
     inside: dict[Operation, None] = {}
     outside: dict[Operation, None] = {}
     scalars: dict[SSAValue, None] = {}
+    loops: set[Block] = set()
     comparable = True
     seen: set[SSAValue] = set()
     pending = [value]
@@ -199,6 +202,7 @@ def slice_of(value: SSAValue, home: Block | None, nest: Nest | None = None) -> S
         if nest is not None and is_inside(current, bodies[0]):
             op = current.owner
             if not isinstance(op, Operation):
+                loops.add(op)
                 pending.extend(_carried_from(current, nest))
             elif op.parent_block() in bodies:  # what stands in its regions comes with it
                 inside[op] = None
@@ -214,7 +218,7 @@ def slice_of(value: SSAValue, home: Block | None, nest: Nest | None = None) -> S
     if not comparable:
         outside.clear()
     keys = tuple(value for value in scalars if not is_same_everywhere(value)) if comparable else None
-    return Slice(_in_order(outside), _in_order(inside), tuple(scalars), keys)
+    return Slice(_in_order(outside), _in_order(inside), tuple(scalars), keys, frozenset(loops))
 
 
 def _carried_from(argument: SSAValue, nest: Nest) -> Iterable[SSAValue]:

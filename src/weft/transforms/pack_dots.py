@@ -290,7 +290,7 @@ class _Rewriting:
         """The panel with ``count`` tiles of an operand from iteration ``start`` on, then zeros up to ``padded`` tiles; filled
         where it is not there. The other axis goes as far as is ``wanted``."""
         keys = operand.slice.keys
-        length = [] if self._nest.same_trips else [count]
+        length = [] if self._nest.same_trips else [count, *trips[1:]]
         across = [] if isinstance(wanted.owner, tile.ConstantOp) else [wanted]
         claim = ClaimOp([] if keys is None else [*keys, start, *length, *across], operand.bytes, operand.slots)
         at.add(claim)
@@ -334,7 +334,7 @@ class _Rewriting:
         if len(trips) == 1:
             return filling, start, filling.number(0), count
         one, zero = filling.number(1), filling.number(0)
-        inner = filling.binary("max", trips[-1], one)
+        inner = trips[-1]
         end = filling.binary("add", start, count)
         up = filling.binary("sub", filling.binary("add", end, inner), one)
         first, last = (filling.binary("div", number, inner) for number in (start, up))
