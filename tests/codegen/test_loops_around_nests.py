@@ -164,25 +164,26 @@ def test_growth_that_an_outer_loop_computes() -> None:
 
 
 @weft.jit
-def shapes_differ(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
-    """Programs whose loops have other lengths, but as many iterations in all, over one right operand."""
+def shapes_differ(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any, MORE: tl.constexpr) -> None:
+    """Programs whose loops have other lengths, over one right operand."""
     i, pid = tl.arange(0, 16), tl.program_id(0)
     acc = tl.zeros((16, 16), tl.float32)
-    for r in range(n + pid):
+    for r in range(n + pid * MORE):
         for c in range(n + 1 - pid):
             a = tl.load(a_ptr + (pid * 16 + i)[:, None] * 256 + ((r * 4 + c) * 16 + i)[None, :])
             acc = tl.dot(a, tl.load(b_ptr + ((r * 4 + c) * 16 + i)[:, None] * 16 + i[None, :]), acc)
     tl.store(c_ptr + (pid * 16 + i)[:, None] * 16 + i[None, :], acc)
 
 
-def test_programs_whose_loops_have_other_shapes() -> None:
-    """Of 2 x 3 and 3 x 2 iterations: a panel of one is none of the other's."""
+@pytest.mark.parametrize("more", [0, 1])
+def test_programs_whose_loops_have_other_shapes(more: int) -> None:
+    """Of 2 x 3 and 3 x 2 iterations, or 2 x 2: a panel of one is none of the other's."""
     a, b, out = whole((2, 16, 4, 4, 16)), whole((4, 4, 16, 16), seed=1), np.zeros((2, 16, 16), np.float32)
-    shapes_differ[(2,)](a, b, out, 2)
-    for pid, (rows, columns) in enumerate(((2, 3), (3, 2))):
+    shapes_differ[(2,)](a, b, out, 2, MORE=more)
+    for pid, (rows, columns) in enumerate(((2, 3), (2 + more, 2))):
         part = slice(0, rows), slice(0, columns)
         assert np.array_equal(out[pid], np.einsum("mrck,rckn->mn", a[pid][:, *part], b[part]))
-    assert loops_around(shapes_differ, a, b, out, 2) == 1
+    assert loops_around(shapes_differ, a, b, out, 2, MORE=more) == 1
 
 
 @weft.jit
