@@ -222,8 +222,10 @@ class Differential:
     def launch(self, compiled: Any, arguments: Sequence[Any], grid: tuple[int, ...] = (1,)) -> None:
         """Runs what `compiled` made on one thread, as the ABI in `weft.codegen.kernel` says."""
         code = loader.load(compiled.object, compiled.symbol)
-        slots = list(map(_slot, arguments))
-        scratch = ctypes.create_string_buffer(compiled.scratch + 64)
+        measured = [arguments[place] for place in compiled.measured]
+        ends = [np.int64(end) for x in measured for end in (x.ctypes.data, x.ctypes.data + x.nbytes)]
+        slots = list(map(_slot, [*arguments, *ends]))
+        scratch = ctypes.create_string_buffer(compiled.scratch + compiled.copies + 64)
         aligned = -(-ctypes.addressof(scratch) // 64) * 64
         nx, ny, nz = (*grid, 1, 1)[:3]
         launch = (ctypes.c_int64 * (abi.SLOTS + len(slots)))()
