@@ -21,10 +21,8 @@ Such a loop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
-from itertools import product
 from typing import Final
 
 from llvmlite import ir
@@ -37,6 +35,7 @@ from weft.codegen.cpu.loops import UNROLL_BUDGET, axis_bits
 from weft.codegen.cpu.order import steps_in
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
+from weft.codegen.cpu.side_sums import add_up, along_registers, to_source
 from weft.codegen.cpu.sum_order import order_of
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
@@ -44,12 +43,11 @@ from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.control import counted
 from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.emit.regions import evaluate
-from weft.codegen.llvm.types import I8, constant
+from weft.codegen.llvm.types import I8
 from weft.ir import tile
 from weft.ir.types import dtype_of, is_tile, layout_of
 from weft.layout import LinearLayout
 from weft.layout.algebra import f2
-from weft.layout.families.distributed import without_axis
 
 GROUP_BITS: Final = 3
 """How many accumulators of a tile a group has, as a power of two: enough to hide the latency of additions, few enough that their
@@ -57,9 +55,6 @@ addresses are in registers."""
 
 WHOLE_BITS: Final = 4
 """As `GROUP_BITS`, where these are all."""
-
-UNROLLED: Final = 8
-"""The registers of sums that one iteration of the loop along their axis adds up."""
 
 BUDGET: Final = 384
 """The most work (`weft.codegen.cpu.cost.work`) of a group's iteration."""
@@ -107,7 +102,7 @@ def accumulation_of(loop: scf.ForOp, schedule: Schedule) -> Accumulation | None:
         return None
     if schedule.buffered - {result for op in sums for result in op.results_}:
         return None
-    length = 1 << len(_along(sums[0])) if sums else 1
+    length = 1 << len(along_registers(sums[0])) if sums else 1
     once = work(summing.needs) if summing else 0
     bits = [1 << j for j in range(used_registers(adding.layout).bit_length()) if used_registers(adding.layout) >> j & 1]
     along_memory = _moves_along_memory(loop, loops)
@@ -159,11 +154,6 @@ def _is_scalar(op: Operation) -> bool:
     return isinstance(op, tile.TileOp) and tile.ordering_of(op) is None and tile.is_a(op, tile.Elementwise)
 
 
-def _along(op: tile.ReduceOp) -> list[int]:
-    """The register bits of a reduction's source that move along its axis."""
-    return axis_bits(layout_of(op.sources[0]), "register", op.axis.value.data)
-
-
 def _is_inline(op: tile.ReduceOp, layout: LinearLayout) -> bool:
     """Whether a reduction goes along registers alone, and its results are laid out as the accumulators."""
     along_lanes = axis_bits(layout_of(op.sources[0]), "lane", op.axis.value.data)
@@ -200,7 +190,7 @@ class _Sum(Buffer):
 
     def load(self, builder: ir.IRBuilder, index: RegisterIndex) -> ir.Value:
         registers, op = self._registers, self._op
-        first, along = index.through(self._columns), _along(op)
+        first, along = index.through(self._columns), along_registers(op)
         pending: list[tuple[int, list[ir.Value]]] = []  # neighbours are combined in pairs, pairs in pairs
         for at in range(1 << len(along)):
             place = RegisterIndex(first.const ^ f2.apply(along, at), first.terms)
@@ -211,12 +201,6 @@ class _Sum(Buffer):
             pending.append((level, values))
         registers.orders.setdefault(op, set()).add(order_of(op, 1 << len(along)))
         return pending[0][1][self._number]
-
-
-def to_source(op: tile.ReduceOp) -> tuple[int, ...]:
-    """Columns from the registers of a reduction's results to its sources'."""
-    kept = without_axis(layout_of(op.sources[0]), op.axis.value.data).columns("register")
-    return tuple(1 << kept.index(c) if c else 0 for c in layout_of(op.results_[0]).columns("register"))
 
 
 def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation) -> None:
@@ -250,7 +234,9 @@ def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation
                     buffer.store(registers.builder, place, vector)
 
         if found.beside:
-            _add_beside(registers, found, yielded, places)
+            assert found.summing is not None, "what is added up is a sum"
+            totals = {value: argument for argument, value in yielded.items()}
+            add_up(registers, found.summing, found.sums, totals, places)
         else:
             _in_versions(registers, found, places[-1], add)
         for (argument, _, _), slot in scalars:
@@ -300,90 +286,7 @@ def _in_versions(registers: Registers, found: Accumulation, last: RegisterIndex,
         add()
         return
     if found.sums:
-        along = _along(found.sums[0])
+        along = along_registers(found.sums[0])
         first = last.through(to_source(found.sums[0]))
         last = RegisterIndex(first.const ^ f2.apply(along, (1 << len(along)) - 1), first.terms)
     versions(last, add, add)
-
-
-def _add_beside(
-    registers: Registers, found: Accumulation, yielded: Mapping[SSAValue, SSAValue], places: Sequence[RegisterIndex]
-) -> None:
-    """Adds up the registers of a group's sums, each one after the other, and adds the sums to the accumulators. Where there are
-    many registers they are in a loop, in which each sum gets its next ones: so rows are read side by side, and a row of sums from
-    its beginning to its end."""
-    assert found.summing is not None, "what is added up is a sum"
-    builder = registers.builder
-    found.summing.settle(registers.buffers)
-    versions = mask_versions(registers, found.summing)
-    along, columns = _along(found.sums[0]), to_source(found.sums[0])
-    most = max(UNROLLED // len(places), 1).bit_length() - 1
-    unrolled = min(len(along), most)
-    low, high = along[:unrolled], along[unrolled:]
-    for op in found.sums:
-        registers.orders.setdefault(op, set()).add(order_of(op, 1))
-
-    def index(place: RegisterIndex, base: RegisterIndex, at: int) -> RegisterIndex:
-        first = place.through(columns)
-        return RegisterIndex(base.const ^ first.const ^ f2.apply(low, at), (*base.terms, *first.terms))
-
-    def add(op: tile.ReduceOp, total: ir.Value, value: ir.Value) -> ir.Value:
-        return evaluate(registers, op.combine.block, [total, value])[0]
-
-    def finish(op: tile.ReduceOp, place: RegisterIndex, total: ir.Value) -> None:
-        (use,) = op.results_[0].uses
-        accumulator = registers.buffers[totals[use.operation.results[0]]]
-        accumulator.store(builder, place, add(op, accumulator.load(builder, place), total))
-
-    def in_versions(base: RegisterIndex, whole: Callable[[], None], ragged: Callable[[], None]) -> None:
-        if versions is None:
-            whole()
-        else:
-            versions(index(places[-1], base, (1 << unrolled) - 1), whole, ragged)
-
-    def at_once() -> None:
-        for place, op in product(places, found.sums):
-            values = [registers.vector(op.sources[0], index(place, base, at)) for at in range(1 << unrolled)]
-            finish(op, place, reduce(partial(add, op), values))
-
-    def step(base: RegisterIndex, copies: int) -> None:
-        for at, (place, op) in product(range(copies), sums):
-            slot, value = sums[place, op], registers.vector(op.sources[0], index(place, base, at))
-            builder.store(add(op, builder.load(slot, typ=value.type), value), slot)
-
-    def one_by_one(base: RegisterIndex) -> None:
-        if not low:
-            step(base, 1)
-            return
-        with registers.loop(1 << len(low)) as position:
-            step(RegisterIndex(base.const, (*base.terms, (Counter(position, len(low)), tuple(low)))), 1)
-
-    def through_slots(emit: Callable[[], None]) -> None:
-        for (_, op), slot in sums.items():
-            builder.store(_nothing(op), slot)
-        emit()
-        for (place, op), slot in sums.items():
-            finish(op, place, builder.load(slot, typ=_register_type(op)))
-
-    base, totals = RegisterIndex(), {value: argument for argument, value in yielded.items()}
-    sums = {(place, op): registers.entry.alloca(_register_type(op)) for place, op in product(places, found.sums)}
-    if not high:
-        in_versions(base, at_once, partial(through_slots, partial(one_by_one, base)))
-        return
-
-    def in_loop() -> None:
-        with registers.loop(1 << len(high)) as position:
-            group = RegisterIndex(0, ((Counter(position, len(high)), tuple(high)),))
-            in_versions(group, partial(step, group, 1 << unrolled), partial(one_by_one, group))
-
-    through_slots(in_loop)
-
-
-def _register_type(op: tile.ReduceOp) -> ir.Type:
-    return ir.VectorType(element_of_value(op.sources[0]).register_type(None), layout_of(op.sources[0]).in_size("lane"))
-
-
-def _nothing(op: tile.ReduceOp) -> ir.Constant:
-    """A register of what changes no sum."""
-    dtype = dtype_of(op.sources[0])
-    return constant(dtype, -0.0 if dtype.is_float else 0, layout_of(op.sources[0]).in_size("lane"))
