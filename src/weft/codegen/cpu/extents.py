@@ -99,7 +99,7 @@ def _along_rows(registers: Registers, mask: SSAValue) -> Iterator[tile.CompareOp
 
 def _is_counted(value: SSAValue) -> bool:
     """Whether differences of the elements of a value can be computed as int64."""
-    return not is_pointer(value) and dtype_of(value).max <= _MOST
+    return not is_pointer(value) and dtype_of(value).is_integer and dtype_of(value).max <= _MOST
 
 
 def _end(registers: Registers, compare: tile.CompareOp) -> ir.Value:
