@@ -6,7 +6,8 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from weft.codegen import kernel as abi
@@ -66,3 +67,10 @@ def entry_of(program: Callable[[int], int], seen: list[tuple[int, int]] | None =
                     return status
 
     return entry
+
+
+def at_once(works: Sequence[Callable[[], object]]) -> None:
+    """Calls each in a thread of its own, and raises what one of them raised."""
+    with ThreadPoolExecutor(len(works)) as threads:
+        for future in [threads.submit(work) for work in works]:
+            future.result()

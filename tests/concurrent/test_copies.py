@@ -10,6 +10,7 @@ import mmap
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 
 import weft
 import weft.language as tl
-from entries import enter
+from entries import at_once, enter
 from weft import dtypes
 from weft.codegen import emit_llvm
 from weft.codegen import kernel as abi
@@ -224,21 +225,13 @@ def test_launches_at_once(threads: int) -> None:
     for kernel in set(kernels):
         kernel[(PROGRAMS,)](out, at, N=N)
     out[:] = 0
-    launches, errors = 15, list[BaseException]()
+    launches = 15
 
     def launch(kernel: Any) -> None:
-        try:
-            for _ in range(launches):
-                kernel[(PROGRAMS,)](out, at, N=N)
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(launches):
+            kernel[(PROGRAMS,)](out, at, N=N)
 
-    workers = [threading.Thread(target=launch, args=(kernel,)) for kernel in kernels]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert not errors
+    at_once([partial(launch, kernel) for kernel in kernels])
     assert out.tolist() == [len(kernels) * launches * PROGRAMS * N // 128] * 128
 
 

@@ -13,6 +13,7 @@ import io
 import os
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from entries import at_once
 from weft import dtypes
 from weft.codegen.cpu import exclusive
 from weft.frontend import ConstantArgument, PointerArgument, build_module
@@ -256,21 +258,12 @@ def test_no_update_is_lost_between_launches(threads: int, monkeypatch: pytest.Mo
     for kernel in set(kernels):
         kernel[(PROGRAMS,)](x, at, N=n)
     x[:] = 0
-    errors: list[BaseException] = []
 
     def launch(kernel: Any) -> None:
-        try:
-            for _ in range(launches):
-                kernel[(PROGRAMS,)](x, at, N=n)
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(launches):
+            kernel[(PROGRAMS,)](x, at, N=n)
 
-    workers = [threading.Thread(target=launch, args=(kernel,)) for kernel in kernels]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert not errors
+    at_once([partial(launch, kernel) for kernel in kernels])
     assert x.tolist() == [len(kernels) * launches * PROGRAMS * n // size] * size
 
 

@@ -31,6 +31,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
@@ -96,13 +97,19 @@ def _form(parameter: Parameter, kind: type) -> _Form | None:
 @dataclass(eq=False)
 class Route:
     """Launches of one kind: ``look`` is the generated function, ``known`` what its facts lead to, with what chooses the slots
-    among all (None: all of them). ``slots`` are the parameters that have one. ``extents`` is another function, which gives the
-    first byte of each array and the one past its last."""
+    among all (None: all of them). ``slots`` are the parameters that have one. ``text`` is that of `extents`, in its ``space``."""
 
     look: Callable[..., Looked | None]
     slots: tuple[int, ...]
-    extents: Callable[..., tuple[tuple[int, int], ...]] = lambda *values: ()
+    text: str = ""
+    space: dict[str, Any] = field(default_factory=dict[str, Any])
     known: dict[Hashable, tuple[Executable, Callable[[Any], Any] | None]] = field(default_factory=dict[Any, Any])
+
+    @cached_property
+    def extents(self) -> Callable[..., tuple[tuple[int, int], ...]]:
+        """A function that gives the first byte of each array and the one past its last. Few kernels ask."""
+        exec(self.text, self.space)
+        return self.space["extents"]
 
     def learn(self, facts: Hashable, executable: Executable, key: Sequence[Token]) -> None:
         """Remembers where facts lead, given the tokens of the parameters (`arguments`)."""
@@ -181,8 +188,7 @@ def route(kernel: str, parameters: Sequence[Parameter], values: Sequence[Any]) -
         space["is_cpu"] = sys.modules["torch"]._C.TensorBase.is_cpu.__get__
     names = [f"v{number}" for number in range(len(values))]
     exec(_text(names, guards, lines, [*_facts_of(arrays), *facts], slots.values()), space)
-    exec(_text_of_extents(names, lines, arrays), space)
-    return Route(space["look"], tuple(slots), space["extents"])
+    return Route(space["look"], tuple(slots), _text_of_extents(names, lines, arrays), space)
 
 
 def _facts_of(arrays: Sequence[_Array]) -> list[str]:

@@ -2,14 +2,15 @@
 
     tl.atomic_add(counts + tl.load(bytes + i).to(tl.int32), 1)          counts: add, elements 0 to 255
 
-An argument is a *target* if these rules hold:
+An argument is a *target*, whatever its length, if these rules hold:
 
 1. *Nothing else.* The kernel derives nothing from it but pointers of atomics of one kind, whose old values it does not use. The
    elements are integers: a sum of floats depends on the order of its terms.
-2. *Known elements.* Constants, types and masks limit the offsets of all elements (`weft.transforms.integer_ranges`), so that it
-   is known how long a copy must be. The array may be shorter or longer.
-3. *Not seen.* All accesses of the kernel that others may observe (`weft.ir.memory`) are updates of targets, and each access is
+2. *Not seen.* All accesses of the kernel that others may observe (`weft.ir.memory`) are updates of targets, and each access is
    derived from an argument. The caller knows that arguments do not overlap (`weft.options.Options.disjoint`).
+
+Constants, types and masks limit the offsets of its elements (`weft.transforms.integer_ranges`), at worst to what an integer type
+has. The array may be shorter or longer.
 
 Then no program of the launch learns when another one's updates happened: none reads the target, and nothing else orders programs.
 Plain accesses of two programs to one element, of which one writes, are a race whether or not updates come later. Other threads
