@@ -36,7 +36,10 @@ FAMILIES = ("reductions", "movement", "scattered", "pointwise", "convolution", "
 SLOW = 20
 """A peer that takes so many times as long as the fastest runner of its row is timed once, in its second call."""
 
-REST = 0.004
+REST = 4.0
+"""Milliseconds before a measurement with several threads: those of the runner before wind down meanwhile. With one thread there is
+nothing to wait for, and on a shared machine a rest measures what its neighbours leave in the last cache."""
+
 SHORTEST = 5e-4
 """Seconds that one measurement takes at least: shorter computations run several times in it."""
 
@@ -106,26 +109,34 @@ def check(row: Row) -> None:
             raise ArithmeticError(f"{row.name}: {label} is off by up to {worst}")
 
 
-def timed(runner: Runner, calls: int, clock: Callable[[], float], *, warm: bool = True) -> float:
-    """Microseconds of one run, right after an untimed one (``warm``)."""
-    time.sleep(REST)
-    if warm:
-        runner.run()
-    start = clock()
-    for _ in range(calls):
-        runner.run()
-    return (clock() - start) / calls * 1e6
+@dataclass(frozen=True)
+class Stopwatch:
+    """``clock`` in seconds, and the seconds of ``rest`` before each measurement."""
+
+    clock: Callable[[], float]
+    rest: float
+
+    def timed(self, runner: Runner, calls: int, *, warm: bool = True) -> float:
+        """Microseconds of one run, right after an untimed one (``warm``)."""
+        if self.rest:
+            time.sleep(self.rest)
+        if warm:
+            runner.run()
+        start = self.clock()
+        for _ in range(calls):
+            runner.run()
+        return (self.clock() - start) / calls * 1e6
 
 
-def measure(row: Row, repeats: int, limits: machine.Limits | None, clock: Callable[[], float]) -> Result:
+def measure(row: Row, repeats: int, limits: machine.Limits | None, stopwatch: Stopwatch) -> Result:
     """Medians over interleaved repeats, each in an order of its own: what runs behind a peer pays for what that leaves in caches,
     and for threads that wind down."""
     check(row)
     runners = {("tiles", t): r for t, r in row.tiles.items()} | {("peers", p): r for p, r in row.peers.items()}
-    second = {key: timed(runner, 1, clock, warm=False) for key, runner in runners.items()}
+    second = {key: stopwatch.timed(runner, 1, warm=False) for key, runner in runners.items()}
     slow = [key for key, taken in second.items() if key[0] == "peers" and taken > SLOW * min(second.values())]
     calls = {
-        key: max(1, min(1000, round(SHORTEST * 1e6 / timed(runner, 1, clock))))
+        key: max(1, min(1000, round(SHORTEST * 1e6 / stopwatch.timed(runner, 1))))
         for key, runner in runners.items()
         if key not in slow
     }
@@ -134,7 +145,7 @@ def measure(row: Row, repeats: int, limits: machine.Limits | None, clock: Callab
     for _ in range(repeats):
         generator.shuffle(order)
         for key in order:
-            times[key].append(timed(runners[key], calls[key], clock))
+            times[key].append(stopwatch.timed(runners[key], calls[key]))
     result = Result(row.name, once=[name for _, name in slow])
     for (kind, name), series in times.items():
         getattr(result, kind)[name] = statistics.median(series)
@@ -183,6 +194,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="ROW", help="families and rows (default: all)")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--threads", type=int, help="cores that weft and all peers may use (default: all)")
+    parser.add_argument("--rest", type=float, metavar="MS", help=f"before each measurement (default: {REST}, 0 with one thread)")
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     parser.add_argument("--list", action="store_true", help="name the rows and stop")
     options = parser.parse_args()
@@ -191,7 +203,9 @@ def main() -> int:
     sys.path[:0] = [str(here), str(here.parent)]
     import machine
 
-    clock = time.process_time if options.threads == 1 else time.perf_counter
+    alone = options.threads == 1
+    rest = options.rest if options.rest is not None else 0 if alone else REST
+    stopwatch = Stopwatch(time.process_time if alone else time.perf_counter, rest / 1e3)
     known = families()
     if options.list:
         print("\n".join(f"{name}: {', '.join(rows)}" for name, rows in known.items()))
@@ -202,12 +216,12 @@ def main() -> int:
         limits = machine.measure_limits(c) if c else None
         for name, build in chosen(known, options.only).items():
             row = build(c)
-            results.append(measure(row, options.repeats, limits, clock))
+            results.append(measure(row, options.repeats, limits, stopwatch))
             print(f"{name} {time_of(min(results[-1].tiles.values()))}", file=sys.stderr, flush=True)
             peers = ", ".join(map(results[-1].peer_time, results[-1].peers))
             tiles = ", ".join(f"{t} {time_of(v)}" for t, v in results[-1].tiles.items())
             print(f"    {tiles} | {peers}", file=sys.stderr, flush=True)
-    print(f"{time.strftime('%Y-%m-%d')}, {machine.describe()}, {options.repeats} repeats")
+    print(f"{time.strftime('%Y-%m-%d')}, {machine.describe()}, {options.repeats} repeats, {rest:g} ms of rest")
     if limits:
         print(
             f"limits, measured in C: copy {limits.copy / 1e9:.1f} GB/s, read {limits.read / 1e9:.1f} GB/s,"
