@@ -40,7 +40,7 @@ REST = 4.0
 """Milliseconds before a measurement with several threads: those of the runner before wind down meanwhile. With one thread there is
 nothing to wait for, and on a shared machine a rest measures what its neighbours leave in the last cache."""
 
-SHORTEST = 5e-4
+SHORTEST = 1e-3
 """Seconds that one measurement takes at least: shorter computations run several times in it."""
 
 
@@ -117,10 +117,10 @@ class Stopwatch:
     rest: float
 
     def timed(self, runner: Runner, calls: int, *, warm: bool = True) -> float:
-        """Microseconds of one run, right after an untimed one (``warm``)."""
+        """Microseconds of one run, right after as many untimed ones (``warm``): one alone does not fill the last cache."""
         if self.rest:
             time.sleep(self.rest)
-        if warm:
+        for _ in range(calls if warm else 0):
             runner.run()
         start = self.clock()
         for _ in range(calls):

@@ -37,6 +37,18 @@ def wide_offsets(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.cons
 
 
 @weft.jit
+def gathered(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.store(out + at, tl.load(a + tl.load(a + at, mask=at < n) % n, mask=at < n), mask=at < n)
+
+
+@weft.jit
+def apart(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.store(out + at, tl.load(a + at * 3, mask=at < n), mask=at < n)
+
+
+@weft.jit
 def columns_of(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
     columns = tl.program_id(0) * BN + tl.arange(0, BN)
     total = tl.zeros((BN,), tl.int32)
@@ -275,13 +287,15 @@ def nothing_stored(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.co
 
 
 JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
-    (add_one, int32, (1, 16), (0, 8)),
-    (add_one, int32, (1, 64), (0, 2)),
-    (add_one, int32, (1, 128), None),
-    (add_one, uint8, (1, 64), (0, 8)),
+    (add_one, int32, (1, 16), (0, 16)),
+    (add_one, int32, (1, 256), (0, 4)),
+    (add_one, int32, (1, 1024), None),
+    (add_one, uint8, (1, 1024), (0, 4)),
     (add_one, uint8, (1, 4), (0, 16)),
-    (add_one, float64, (1, 16), (0, 4)),
-    (wide_offsets, int32, (1, 16), (0, 8)),
+    (add_one, float64, (1, 128), (0, 4)),
+    (wide_offsets, int32, (1, 16), (0, 16)),
+    (gathered, int32, (1, 64), (0, 16)),
+    (apart, float64, (1, 64), (0, 8)),
     (columns_of, int32, (16, 16), (0, 4)),
     (columns_of, int32, (512, 16), (0, 2)),
     (columns_of, int32, (16, 64), None),
@@ -290,7 +304,7 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
     (copy_y, float32, (64, 32), (1, 4)),
     *((kernel, int32, (16, 16), None) for kernel in (products, sums, scans, shapes, numbered, placed)),
     *((kernel, int32, (16, 16), None) for kernel in (overlapping, learning, adding_y, waiting, rows_alone)),
-    (adding, int32, (16, 16), (0, 8)),
+    (adding, int32, (16, 16), (0, 16)),
     (transposed, int32, (16, 64), (0, 4)),
     (transposed, int32, (32, 32), (0, 2)),
     (transposed, int32, (64, 16), None),
@@ -312,7 +326,7 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
 def test_which_programs_are_joined(
     kernel: Any, dtype: DType, tile: tuple[int, int], expected: tuple[int, int] | None
 ) -> None:
-    """The axis, and how many: rows of 512 bytes, in loops of 256, at most 64 KiB and 16 programs."""
+    """The axis, and how many: 4 KiB without rows, rows of 512 bytes, in loops of 256, at most 64 KiB and 16 programs."""
     assert joining(kernel, dtype, tile, Options()) == expected
 
 
@@ -385,6 +399,10 @@ def test_values(tile: tuple[int, int], shape: tuple[int, int], threads: int, mon
     flat, total = np.zeros(m * n, np.int32), np.zeros(n, np.int32)
     add_one[(weft.cdiv(m * n, bn),)](a.reshape(-1), flat, m, m * n, BM=bm, BN=bn)
     assert (flat == a.reshape(-1) + 1).all()
+    gathered[(weft.cdiv(m * n, bn),)](abs(a).reshape(-1), flat, m, m * n, BM=bm, BN=bn)
+    assert (flat == abs(a).reshape(-1)[abs(a).reshape(-1) % (m * n)]).all()
+    apart[(weft.cdiv(m * n // 3, bn),)](a.reshape(-1), flat, m, m * n // 3, BM=bm, BN=bn)
+    assert (flat[: m * n // 3] == a.reshape(-1)[::3][: m * n // 3]).all()
     columns_of[(weft.cdiv(n, bn),)](a, total, m, n, BM=bm, BN=bn)
     assert total.tolist() == a.sum(axis=0).tolist()
 

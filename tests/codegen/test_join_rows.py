@@ -110,7 +110,7 @@ JOINED: list[tuple[Any, DType, tuple[int, int], Joined | None]] = [
     (in_place, float32, (16, 16), Joined(1, 8)),
     (and_rows, int32, (16, 16), Joined(1, 8)),
     (summed, int32, (16, 16), Joined(1, 8)),
-    (in_line, float32, (16, 16), Joined(0, 8)),
+    (in_line, float32, (16, 16), Joined(0, 16)),
     (turned, float32, (16, 16), Joined(1, 8)),
 ]
 

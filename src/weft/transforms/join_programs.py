@@ -22,7 +22,8 @@ Programs are joined where nothing can tell:
 4. *Lines.* Each access that has the dimension is consecutive along it, over less than `ROW` bytes, or `LOOP_ROW` in loops. Or,
    without a loop, each store is, over less than `ACROSS` bytes, and loads are consecutive along another: a transpose that writes
    a line of each of 32 rows and more takes 1 or 7 ms where one takes 1 that writes four. A processor fetches no more rows ahead
-   than that.
+   than that. Programs without loops whose tiles all have one dimension have no other rows to walk: they are joined up to `ALONE`
+   bytes, however they load and store.
 5. *The same bits.* Sums are rounded in an order that the layout of their tile decides, and in a loop its schedule. Floats are
    added up down the columns of a tile whose rows are registers, or programs are not joined. Both functions then take the same
    order wherever they can (`weft.codegen.cpu.sum_order`). Where they do not, `weft.codegen.cpu.machine` finds it and leaves the
@@ -64,6 +65,9 @@ ROW: Final = 512
 LOOP_ROW: Final = 256
 """As `ROW`, where a loop walks rows: it comes back to a row's neighbours soon enough, and four programs of a line are joined."""
 
+ALONE: Final = 4096
+"""The bytes of a joined tile of programs whose tiles have one dimension: walking more of them at once gains nothing."""
+
 ACROSS: Final = 256
 """The bytes of a row that a joined tile stores, where it loads across."""
 
@@ -95,6 +99,8 @@ WHOLE: Final = (
 )
 """What a program does as a whole: effects whose order or number can be seen, and dots, which are nests of their own. Kernels with
 them are neither joined nor divided (`weft.transforms.split_sums`)."""
+
+_ACCESSES: Final = (tile.LoadOp, tile.StoreOp, tile.AtomicRmwOp)
 
 _Place: TypeAlias = tuple[SSAValue, int]
 """A dimension of a tile."""
@@ -356,6 +362,10 @@ def _rounds_the_same(op: tile.ReduceOp, dimensions: _Dimensions, wide: set[_Plac
 
 def _count(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], width: int) -> int:
     """How many programs shall be joined; 1 for none."""
+    loops = [op for op in ops_in(function) if isinstance(op, scf.ForOp)]
+    if not loops and all(len(shape_of(value)) == 1 for value in _tiles(function)):
+        widest = max((_itemsize(op) for op in ops_in(function) if isinstance(op, _ACCESSES)), default=ALONE)
+        return min(max(ALONE // (width * widest), 1), MOST)
     facts = analyse(function)
     count, rows, across = MOST, 0, False
     for op in ops_in(function):
@@ -365,22 +375,25 @@ def _count(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], wi
         along = _along(pointer, dimensions, wide)
         if not along:
             continue
-        value = op.result if isinstance(op, tile.LoadOp) else op.value
         if info is None:
             return 1
         if info.contiguity[along[0]] >= width:
-            rows = max(rows, width * dtype_of(value).itemsize)
-        elif isinstance(op, tile.StoreOp) or max(info.contiguity) * dtype_of(value).itemsize < LINE:
+            rows = max(rows, width * _itemsize(op))
+        elif isinstance(op, tile.StoreOp) or max(info.contiguity) * _itemsize(op) < LINE:
             return 1
         else:
             across = True
-        count = min(count, MOST_BYTES // (prod(shape_of(pointer)) * dtype_of(value).itemsize))
-    loops = [op for op in ops_in(function) if isinstance(op, scf.ForOp)]
+        count = min(count, MOST_BYTES // (prod(shape_of(pointer)) * _itemsize(op)))
     if not rows or (across and loops):
         return 1
     carried = sum(_bytes(argument) for op in loops for argument in op.iter_args)
     count = min(count, MOST_CARRIED // max(carried, 1), (ACROSS if across else LOOP_ROW if loops else ROW) // rows)
     return 1 << max(count, 1).bit_length() - 1
+
+
+def _itemsize(op: tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp) -> int:
+    """The bytes that an access moves for an element."""
+    return dtype_of(op.result if isinstance(op, tile.LoadOp) else op.value).itemsize
 
 
 def _bytes(value: SSAValue) -> int:
