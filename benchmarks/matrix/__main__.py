@@ -37,7 +37,7 @@ SLOW = 20
 """A peer that takes so many times as long as the fastest runner of its row is timed once, in its second call."""
 
 REST = 4.0
-"""Milliseconds before a measurement with several threads: those of the runner before wind down meanwhile. With one thread there is
+"""Milliseconds before a measurement with several threads: those of the runner before wind down meanwhile. With one there is
 nothing to wait for, and on a shared machine a rest measures what its neighbours leave in the last cache."""
 
 SHORTEST = 1e-3
@@ -194,7 +194,9 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="ROW", help="families and rows (default: all)")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--threads", type=int, help="cores that weft and all peers may use (default: all)")
-    parser.add_argument("--rest", type=float, metavar="MS", help=f"before each measurement (default: {REST}, 0 with one thread)")
+    parser.add_argument(
+        "--rest", type=float, metavar="MS", help=f"before each measurement (default: {REST}, 0 with one thread)"
+    )
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     parser.add_argument("--list", action="store_true", help="name the rows and stop")
     options = parser.parse_args()

@@ -62,6 +62,12 @@ class Options:
         return dict(self.launch).get("enable_fp_fusion")
 
     @property
+    def reassociation(self) -> bool:
+        """Whether sums of floats may be added up in any order, also in one that depends on threads. On a GPU atomics do so in any
+        case."""
+        return dict(self.launch).get("enable_fp_reassociation", False)
+
+    @property
     def most_registers(self) -> int | None:
         """The registers that a thread may have at most; None: as many as the machine has."""
         return dict(self.launch).get("maxnreg")

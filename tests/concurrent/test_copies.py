@@ -99,6 +99,49 @@ def test_every_kind_gives_what_numpy_gives(kind: str, dtype: Any, threads: int) 
     assert shared == (threads > 1), "one thread has all atomics alone"
 
 
+@pytest.mark.parametrize(
+    ("dtype", "allowed"), [(np.float32, True), (np.float64, True), (np.float32, False), (np.float16, True)]
+)
+@pytest.mark.parametrize("measured", [True, False])
+def test_floats_are_added_up_in_copies_where_a_launch_allows_any_order(
+    dtype: Any, allowed: bool, measured: bool, threads: int
+) -> None:
+    """Of numbers whose sums are exact. A -0 to which nothing is added, or but -0, keeps its sign; with 0 it is 0."""
+    r: Any = np.random.default_rng(8)
+    at = r.integers(0, 88, PROGRAMS * N).astype(np.int32)
+    x = r.integers(-3, 4, at.size).astype(dtype)
+    x[at < 16] = 0.0
+    x[at < 8] = -0.0
+    memory, seen = np.full(160, -0.0, dtype), np.zeros(PROGRAMS, np.int64)
+    expected = memory.copy()
+    for _ in range(2):
+        if measured:
+            add_anywhere[(PROGRAMS,)](memory[16:], at, x, LOCK, seen, N=N, enable_fp_reassociation=allowed)
+        else:
+            update[(PROGRAMS,)](memory[80:], at, x, LOCK, seen, N=N, KIND="add", enable_fp_reassociation=allowed)
+        np.add.at(expected, 16 + at, x)
+        assert memory.tobytes() == expected.tobytes()
+    shared = set(seen.tolist()) <= set(range(1, threads + 1))
+    assert shared == (threads > 1 and allowed and dtype is not np.float16)
+
+
+@weft.jit
+def add_anywhere(out: Any, at: Any, x: Any, lock: Any, seen: Any, N: tl.constexpr) -> None:
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tl.atomic_add(out + tl.load(at + i), tl.load(x + i))
+    tl.store(seen + tl.program_id(0), tl.load(lock))
+
+
+@pytest.mark.parametrize(("kind", "copied"), [("add", True), ("max", False), ("min", False)])
+def test_extremes_of_floats_are_not_copied(kind: str, copied: bool) -> None:
+    """They depend on the order where zeros have signs."""
+    signature: dict[str, Any] = {name: PointerArgument(dtypes.float32) for name in ("out", "x")}
+    signature |= {name: PointerArgument(dtypes.int32) for name in ("at", "lock", "seen")}
+    module = build_module(update, signature | {"N": ConstantArgument(N), "KIND": ConstantArgument(kind)})
+    text = emit_llvm(module, host(), Options(disjoint=True, launch=(("enable_fp_reassociation", True),)))
+    assert ("weft_end_copies" in text) == copied
+
+
 @weft.jit
 def count(out: Any, at: Any, N: tl.constexpr) -> None:
     tl.atomic_add(out + (tl.load(at + tl.program_id(0) * N + tl.arange(0, N)) & 127), 1)

@@ -46,7 +46,7 @@ def test_values_in_the_order_of_parameters(
             (1, 2),
             {"block": 3},
             "add() got an unexpected keyword argument 'block'; its parameters are x, y, n, BLOCK, and a launch takes "
-            "num_warps, num_stages, num_ctas, maxnreg, enable_fp_fusion, debug, sanitize_overflow",
+            "num_warps, num_stages, num_ctas, maxnreg, enable_fp_fusion, enable_fp_reassociation, debug, sanitize_overflow",
         ),
         ((1, 2), {"num_warps": "4"}, "add(): num_warps must be a power of two, found '4'"),
         ((1, 2), {"num_warps": 3}, "add(): num_warps must be a power of two, found 3"),
@@ -56,6 +56,7 @@ def test_values_in_the_order_of_parameters(
         ((1, 2), {"num_stages": -1}, "add(): num_stages must be an int that is not negative, found -1"),
         ((1, 2), {"maxnreg": 0}, "add(): maxnreg must be a positive int or None, found 0"),
         ((1, 2), {"enable_fp_fusion": 2}, "add(): enable_fp_fusion must be a bool or None, found 2"),
+        ((1, 2), {"enable_fp_reassociation": None}, "add(): enable_fp_reassociation must be a bool, found None"),
         (
             (1, 2),
             {"launch_pdl": True},

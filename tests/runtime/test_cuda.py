@@ -389,7 +389,7 @@ def test_arrays_in_several_places(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_cuda_bindings(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = Interface(driver, np.ones(128, np.float32))
+    x, error = Interface(driver, np.ones(128, np.float32)), weft.CudaError  # imported before imports fail
     for name in ("cuda", "cuda.bindings", "cuda.bindings.driver"):
         monkeypatch.delitem(sys.modules, name)
     imported = builtins.__import__
@@ -401,7 +401,7 @@ def test_without_cuda_bindings(driver: FakeDriver, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(builtins, "__import__", without)
     monkeypatch.setattr(cuda_driver.importlib, "import_module", without)
-    assert refused(fresh(add), weft.CudaError, x, x, x, 128) == (
+    assert refused(fresh(add), error, x, x, x, 128) == (
         "arrays on a card need cuda-bindings, which is not installed: install weft[cuda]; weft.emulate(target) runs kernels on "
         "the CPU's arrays without a card"
     )

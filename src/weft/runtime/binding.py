@@ -42,13 +42,14 @@ LAUNCH_OPTIONS: Final[dict[str, LaunchOption]] = {
     "num_ctas": LaunchOption(1, _power_of_two(16), "a power of two from 1 to 16"),
     "maxnreg": LaunchOption(None, lambda v: v is None or (type(v) is int and v > 0), "a positive int or None"),
     "enable_fp_fusion": LaunchOption(None, lambda v: v is None or type(v) is bool, "a bool or None"),
+    "enable_fp_reassociation": LaunchOption(False, lambda v: v is True or v is False, "a bool"),
     "debug": LaunchOption(None, lambda v: v is None or type(v) is bool, "a bool or None"),
     "sanitize_overflow": LaunchOption(True, lambda v: v is True or v is False, "a bool"),
 }
-"""Triton's launch keywords. Each reaches the compiler's options, and so the keys of code in memory and on disk. ``debug``
-compiles assertions, or leaves them out; ``sanitize_overflow=False`` leaves out those that integers do not overflow.
-``enable_fp_fusion`` is True on GPUs and False on CPUs where it is None. Whatever the others are, the CPU backend makes the same
-code: they tune code for GPUs."""
+"""Triton's launch keywords, and weft's own ``enable_fp_reassociation``. Each reaches the compiler's options, and so the keys of
+code in memory and on disk. ``debug`` compiles assertions, or leaves them out; ``sanitize_overflow=False`` leaves out those that
+integers do not overflow. ``enable_fp_fusion`` is True on GPUs and False on CPUs where it is None. ``enable_fp_reassociation``
+lets CPUs add up floats in any order. Whatever the others are, the CPU backend makes the same code: they tune code for GPUs."""
 
 NOT_OPTIONS: Final = frozenset(
     {

@@ -5,7 +5,8 @@
 An argument is a *target*, whatever its length, if these rules hold:
 
 1. *Nothing else.* The kernel derives nothing from it but pointers of atomics of one kind, whose old values it does not use. The
-   elements are integers: a sum of floats depends on the order of its terms.
+   elements are integers. Or it adds up floats of 32 bits and more, and the launch says that the order of sums does not matter
+   (`weft.options.Options.reassociation`).
 2. *Not seen.* All accesses of the kernel that others may observe (`weft.ir.memory`) are updates of targets, and each access is
    derived from an argument. The caller knows that arguments do not overlap (`weft.options.Options.disjoint`).
 
@@ -42,7 +43,7 @@ IDENTITIES: Final[Mapping[str, str]] = {
     "min": "max",
 }
 """The kinds whose updates may come in any order, and the operand that changes nothing: 0, all bits, the type's least or greatest
-number."""
+number. For sums of floats it is -0: ``-0 + 0`` is 0."""
 
 _SAME: Final = (
     tile.SplatOp,
@@ -68,12 +69,15 @@ class Target:
 
     @property
     def identity(self) -> int:
-        """The number that updates nothing."""
+        """The bits of the number that updates nothing."""
+        if self.dtype.is_float:
+            return 1 << self.dtype.bits - 1
         return {"zero": 0, "ones": -1, "min": self.dtype.min, "max": self.dtype.max}[IDENTITIES[self.kind]]
 
 
-def targets_of(kernel: func.FuncOp) -> tuple[Target, ...]:
-    """The targets of a kernel whose arguments do not overlap, in the order of its arguments; none where a rule fails."""
+def targets_of(kernel: func.FuncOp, *, reassociate: bool = False) -> tuple[Target, ...]:
+    """The targets of a kernel whose arguments do not overlap, in the order of its arguments; none where a rule fails.
+    ``reassociate``: floats may be added up in any order."""
     ops = list(ops_in(kernel))
     observed = [op for op in ops if (ordering := tile.ordering_of(op)) is not None and ordering.observed]
     updates = [op for op in observed if isinstance(op, tile.AtomicRmwOp)]
@@ -84,21 +88,22 @@ def targets_of(kernel: func.FuncOp) -> tuple[Target, ...]:
         return ()
     ranges, found = Ranges(), list[Target]()
     for argument in dict.fromkeys(bases[op.pointer] for op in updates):
-        target = None if argument is None else _target(argument, ranges)
+        target = None if argument is None else _target(argument, ranges, reassociate)
         if target is None:
             return ()
         found.append(target)
     return tuple(sorted(found, key=lambda target: target.slot))
 
 
-def _target(argument: BlockArgument, ranges: Ranges) -> Target | None:
+def _target(argument: BlockArgument, ranges: Ranges, reassociate: bool) -> Target | None:
     """The argument as a target; None where it is none."""
     updates = _only_updates(argument)
     if not updates:
         return None
     kinds = {op.kind.data for op in updates}
     dtype = dtype_of(argument)
-    if len(kinds) != 1 or not kinds <= IDENTITIES.keys() or not dtype.is_integer:
+    sums = reassociate and dtype.is_float and dtype.bits >= 32 and kinds == {"add"}
+    if len(kinds) != 1 or not kinds <= IDENTITIES.keys() or not (dtype.is_integer or sums):
         return None
     parts = [_elements(op, ranges) for op in updates]
     return Target(argument.index, dtype, kinds.pop(), min(low for low, _ in parts), max(high for _, high in parts))

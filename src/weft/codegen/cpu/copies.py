@@ -9,9 +9,10 @@ thread alone was as fast as several (`weft.codegen.cpu.exclusive`). With copies 
 | run | programs find the copy's address in the slot of the argument |
 | end | each element of the copy that has changed updates the array, by an atomic instruction |
 
-A thread ends whenever its call returns: at the end of the grid, for a pause, after a failed assertion. Results have the same bits
-as without copies, for integers may be combined in any order. A program reads its arguments from the launch's slots, or from the
-thread's own in scratch memory; which of the two says whether it updates copies.
+A thread ends whenever its call returns: at the end of the grid, for a pause, after a failed assertion. Integers have the same
+bits as without copies, for they may be combined in any order. Sums of floats are rounded: a launch must allow any order. A
+program reads its arguments from the launch's slots, or from the thread's own in scratch memory; which of the two says whether
+it updates copies.
 
 What is copied, and what a program does where it updates elements that the copy does not have:
 
@@ -39,7 +40,7 @@ from weft.codegen.cpu.exclusive import work
 from weft.codegen.emit.faults import word
 from weft.codegen.kernel import CHUNK, CHUNKS_PER_THREAD, RECORD, SLOTS, TOTAL
 from weft.codegen.llvm import atomics
-from weft.codegen.llvm.types import I1, I8, I64, POINTER, any_lane, splat
+from weft.codegen.llvm.types import I1, I8, I64, POINTER, any_lane, splat, storage_type
 from weft.transforms.update_targets import Target, targets_of
 
 MOST_BYTES: Final = 256 << 10
@@ -71,11 +72,12 @@ class Copies:
     at: int = 0
 
     @classmethod
-    def of(cls, kernels: Sequence[func.FuncOp]) -> Self | None:
-        """The copies of a kernel, given all functions that run its programs; None where it has none."""
+    def of(cls, kernels: Sequence[func.FuncOp], *, reassociate: bool = False) -> Self | None:
+        """The copies of a kernel, given all functions that run its programs; None where it has none. ``reassociate``: floats may
+        be added up in any order."""
         kernel, *others = kernels
-        targets = targets_of(kernel)
-        if not targets or any(targets_of(other) != targets for other in others):
+        targets = targets_of(kernel, reassociate=reassociate)
+        if not targets or any(targets_of(other, reassociate=reassociate) != targets for other in others):
             return None
         limited = tuple(target for target in targets if _bytes(target) <= MOST_BYTES // len(targets))
         measured = tuple(target for target in targets if target not in limited)
@@ -211,7 +213,8 @@ def _merge(builder: ir.IRBuilder, target: Target, copy: _Place, array: ir.Value)
                 value = builder.load(builder.gep(line, [at], source_etype=I8), typ=type_.element, align=size)
                 with builder.if_then(builder.icmp_unsigned("!=", value, ir.Constant(type_.element, target.identity))):
                     element = builder.gep(there, [at], source_etype=I8)
-                    atomics.read_modify_write(builder, target.kind, target.dtype, "acq_rel", element, value)
+                    number = builder.bitcast(value, storage_type(target.dtype, None))
+                    atomics.read_modify_write(builder, target.kind, target.dtype, "acq_rel", element, number)
 
 
 def _function(

@@ -103,7 +103,9 @@ class CpuMachine:
         sums = sums_of(kernel)
         found = joined_of(kernel)
         functions = [kernel] if found is None else [kernel, found[0]]
-        copies = Copies.of(functions) if alone and options.disjoint and not sums else None
+        copies = (
+            Copies.of(functions, reassociate=options.reassociation) if alone and options.disjoint and not sums else None
+        )
         one, several, first = self._programs(module, kernel, options, alone=alone, copies=copies, sums=bool(sums))
         if copies is not None:
             copies = replace(copies, at=-(-one.scratch // 64) * 64)
