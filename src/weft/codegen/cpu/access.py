@@ -1,34 +1,27 @@
-"""Memory accesses of a kernel: one register of a tile at a time, as wide as the layout and the pointers allow.
+"""Loads and stores of tiles: one register at a time, as wide as the layout and the pointers allow.
 
-A register's lanes fall into runs whose addresses ascend by one element: as long as the layout walks one dimension and axis
-analysis knows the pointers contiguous along it. One run covering all different lanes is one vector access; a few long runs are
-one each; anything else is a gather or scatter. Lanes that only duplicate others are loaded once and never stored.
+One run of consecutive addresses that covers all different lanes (`weft.codegen.cpu.runs`) is one vector access; a few long runs
+are one each; anything else is a gather or scatter. Lanes that only duplicate others are loaded once and never stored.
 
-Atomics, volatile loads and stores with release order go element by element (`weft.codegen.llvm.atomics`).
-
-A checked kernel compares every address with the bounds of the array its pointer was derived from, before touching memory.
+Volatile loads and stores with release order go element by element (`weft.codegen.llvm.atomics`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from functools import partial
-
 from llvmlite import ir
-from xdsl.ir import SSAValue
 
-from weft.codegen.cpu import updates
-from weft.codegen.cpu.beyond import Beyond
-from weft.codegen.cpu.masks import decided_by_last, is_prefix
+from weft.codegen.cpu.bounds import check
+from weft.codegen.cpu.branches import either
+from weft.codegen.cpu.lane_by_lane import lane_by_lane
+from weft.codegen.cpu.masks import distinct, is_prefix
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.rows_ahead import RowsAhead
+from weft.codegen.cpu.runs import SHORTEST_RUN, mask_of, runs
+from weft.codegen.cpu.single_access import load_one, store_one
 from weft.codegen.cpu.streaming import is_long_row, row_bounds
 from weft.codegen.cpu.strided import whole_load, whole_store
-from weft.codegen.cpu.updates import Atomic
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element
-from weft.codegen.kernel import AccessSite
 from weft.codegen.llvm import atomics
 from weft.codegen.llvm.masked import (
     concatenated,
@@ -37,22 +30,16 @@ from weft.codegen.llvm.masked import (
     masked_load,
     masked_scatter,
     masked_store,
-    unknown_place,
 )
 from weft.codegen.llvm.pieces import PIECE, store_pieces, stream_pieces
-from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, lanes_of, scalar_type, shuffle, splat
+from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, lanes_of, shuffle, splat
 from weft.ir import tile
-from weft.ir.location import positions
 from weft.ir.types import dtype_of, layout_of
-from weft.layout import LinearLayout, Runs, runs_of
 from weft.transforms.pack_dots import LIKELY_RUNS
-
-SHORTEST_RUN = 4
-"""Runs of at least this many elements are worth a vector access each."""
 
 
 class Accesses:
-    """Emits loads, stores and atomics of a kernel."""
+    """Emits loads and stores of a kernel's tiles."""
 
     def __init__(self, emitter: Registers):
         self._emitter = emitter
@@ -62,31 +49,20 @@ class Accesses:
     def _builder(self) -> ir.IRBuilder:
         return self._emitter.builder
 
-    # -- tiles -----------------------------------------------------------------------------------------------------------
-
-    def _shape(self, pointer: SSAValue) -> Runs:
-        return runs_of(layout_of(pointer), self._emitter.facts.axis[pointer].contiguity)
-
-    def _mask(self, mask: SSAValue | None, index: RegisterIndex) -> ir.Value | None:
-        """The mask's vector; None where there is none or it is known to be true."""
-        if mask is None or mask in self._emitter.true_masks:
-            return None
-        return self._emitter.vector(mask, index)
-
     def load(self, op: tile.LoadOp, index: RegisterIndex) -> ir.Value:
         """One register of a load."""
         emitter, builder = self._emitter, self._builder
         element = Element(dtype_of(op.result))
         if op.volatile is not None:
             return self._volatile(op, index, element)
-        shape = self._shape(op.pointer)
+        shape = runs(emitter, op.pointer)
         lanes = len(shape.lane_of)
-        mask = self._mask(op.mask, index)
+        mask = mask_of(emitter, op.mask, index)
         other = None if op.other is None or mask is None else emitter.vector(op.other, index)
-        self._check(op, index, mask)
+        check(emitter, op, index, mask)
         if shape.elements == 1:
             active, fill = self._first_lane(mask), self._first_lane(other)
-            return emitter.splat(self._load_one(element, emitter.lane(op.pointer, index, 0), active, fill), lanes)
+            return emitter.splat(load_one(builder, element, emitter.lane(op.pointer, index, 0), active, fill), lanes)
         storage = element.storage_type(shape.run)
         if len(shape.starts) > 1 and shape.run < SHORTEST_RUN:
             return element.from_storage(builder, self._load_apart(op, index, element, mask, other))
@@ -144,7 +120,8 @@ class Accesses:
             return self._gather(op, index, element, mask, other)
         if mask is None:
             return whole()
-        return self._either(
+        return either(
+            self._emitter,
             all_lanes(self._builder, mask),
             whole,
             lambda: self._gather(op, index, element, mask, other),
@@ -193,17 +170,17 @@ class Accesses:
         element = Element(dtype_of(op.value))
         if op.release is not None:
             values = [element.to_storage(builder, emitter.vector(op.value, index))]
-            self._lane_by_lane(
-                op, index, values, lambda at, v: atomics.release_store(self._builder, v[0], at, element.size)
+            lane_by_lane(
+                emitter, op, index, values, lambda at, v: atomics.release_store(self._builder, v[0], at, element.size)
             )
             return
-        shape = self._shape(op.pointer)
-        mask = self._mask(op.mask, index)
+        shape = runs(emitter, op.pointer)
+        mask = mask_of(emitter, op.mask, index)
         value = element.to_storage(builder, emitter.vector(op.value, index))
-        self._check(op, index, mask)
+        check(emitter, op, index, mask)
         if shape.elements == 1:
             one = builder.extract_element(value, ir.Constant(I32, 0))
-            self._store_one(element, emitter.lane(op.pointer, index, 0), one, self._first_lane(mask))
+            store_one(builder, element, emitter.lane(op.pointer, index, 0), one, self._first_lane(mask))
             return
         if len(shape.starts) > 1 and shape.run < SHORTEST_RUN:
             self._store_apart(op, index, element, value, mask)
@@ -275,124 +252,9 @@ class Accesses:
         emitter, builder = self._emitter, self._builder
         lanes = layout_of(op.pointer).in_size("lane")
         pointers = ir.VectorType(POINTER, lanes)
-        mask = self._unique(layout_of(op.pointer), mask)
+        mask = distinct(builder, layout_of(op.pointer), mask)
         addresses = builder.inttoptr(emitter.vector(op.pointer, index), pointers)
         masked_scatter(builder, value, addresses, mask, element.size)
-
-    def _unique(self, layout: LinearLayout, mask: ir.Value | None) -> ir.Value:
-        """The mask without the lanes that duplicate another."""
-        lanes = layout.in_size("lane")
-        duplicate = layout.duplicate_mask("lane")
-        constant = ir.Constant(
-            ir.VectorType(I1, lanes), [ir.Constant(I1, int(not lane & duplicate)) for lane in range(lanes)]
-        )
-        if mask is None:
-            return constant
-        return self._builder.and_(mask, constant) if duplicate else mask
-
-    def atomic(self, op: Atomic, index: RegisterIndex) -> ir.Value:
-        """One register of an atomic; gives the old values (in all lanes, duplicates too; 0 where masked off), or zeros where
-        nothing uses them."""
-        emitter, builder = self._emitter, self._builder
-        values = [emitter.vector(v, index) for v in updates.operands(op)]
-        zeros = ir.Constant(values[0].type, None)
-        initial = None if op.result.first_use is None else zeros
-
-        beyond = emitter.beyond.get(emitter.facts.base_of[op.pointer])
-
-        def by_instructions() -> ir.Value:
-            def one(at: ir.Value, v: Sequence[ir.Value]) -> ir.Value:
-                return self._update(op, at if beyond is None else beyond.in_array(builder, at), v)
-
-            return self._lane_by_lane(op, index, values, one, initial)
-
-        if emitter.alone is None:
-            old = by_instructions()
-        else:
-            plainly = self._plainly(op, index, values, initial)
-            alone = whole = emitter.alone
-            if beyond is not None:
-                held = partial(self._is_in_copy, op, index, beyond)
-                alone = self._either(beyond.copied, held, lambda: whole, I1)
-            old = self._either(alone, plainly, by_instructions, None if initial is None else initial.type)
-        return zeros if initial is None else old
-
-    def _is_in_copy(self, op: Atomic, index: RegisterIndex, beyond: Beyond) -> ir.Value:
-        """Whether the thread's copy has all elements that one register updates."""
-        mask, addresses = self._mask(op.mask, index), self._emitter.vector(op.pointer, index)
-        return beyond.holds(self._builder, addresses, dtype_of(op.value).itemsize, mask)
-
-    def _plainly(
-        self, op: Atomic, index: RegisterIndex, values: Sequence[ir.Value], initial: ir.Value | None
-    ) -> Callable[[], ir.Value]:
-        """What updates one register of an atomic by plain loads and stores, and gives the old values. What it needs is emitted
-        now."""
-        emitter, builder = self._emitter, self._builder
-        shape, layout = self._shape(op.pointer), layout_of(op.pointer)
-        mask = self._mask(op.mask, index)
-        ordering = tile.ordering_of(op)
-        type_ = None if initial is None else initial.type
-
-        def ordered(update: Callable[[], ir.Value]) -> Callable[[], ir.Value]:
-            def between() -> ir.Value:
-                if ordering is not None and ordering.releases:
-                    atomics.barrier(builder)
-                old = update()
-                if ordering is not None and ordering.acquires:
-                    atomics.barrier(builder)
-                return old
-
-            return between
-
-        if shape.run >= SHORTEST_RUN:
-            starts = [builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER) for start in shape.starts]
-            bits = emitter.target.vector_bits
-            return ordered(lambda: updates.update_runs(builder, op, shape, starts, mask, values, bits))
-
-        def in_turn(some: ir.Value | None = None, unused: ir.Value | None = None) -> ir.Value:
-            def element(value: SSAValue, lane: int) -> ir.Value:
-                return emitter.lane(value, index, lane)
-
-            old = updates.update_lanes(builder, op, layout, element, some, unused)
-            return values[0] if old is None else old
-
-        def diverted(some: ir.Value) -> ir.Value:
-            element = scalar_type(values[0])
-            place = unknown_place(builder, emitter.entry.alloca(ir.ArrayType(element, layout.in_size("lane"))))
-            none = values[0] if initial is None else initial
-            return self._either(any_lane(builder, some), lambda: in_turn(some, place), lambda: none, type_)
-
-        def active_ones() -> ir.Value:
-            return self._lane_by_lane(
-                op, index, values, lambda at, v: updates.update_element(builder, op, at, v), initial
-            )
-
-        if mask is None:
-            return ordered(in_turn)
-        if op.mask is not None and not decided_by_last(op.mask, emitter.facts.axis):
-            return ordered(lambda: diverted(mask))
-        return ordered(lambda: self._either(all_lanes(builder, mask), in_turn, active_ones, type_))
-
-    def _either(
-        self,
-        condition: ir.Value,
-        then: Callable[[], ir.Value],
-        otherwise: Callable[[], ir.Value],
-        type_: ir.Type | None,
-    ) -> ir.Value:
-        """What one of two ways to emit gives, of a type; of no use where that is None."""
-        builder = self._builder
-        ways: list[tuple[ir.Value, ir.Block]] = []
-        with builder.if_else(condition, likely=True) as branches:
-            for branch, emit in zip(branches, (then, otherwise), strict=True):
-                with branch, self._emitter.scope():
-                    ways.append((emit(), builder.block))
-        if type_ is None:
-            return ir.Constant(I32, 0)
-        result = builder.phi(type_)
-        for value, block in ways:
-            result.add_incoming(value, block)
-        return result
 
     def _volatile(self, op: tile.LoadOp, index: RegisterIndex, element: Element) -> ir.Value:
         """One register of a volatile load."""
@@ -400,7 +262,8 @@ class Accesses:
         storage = element.storage_type(layout_of(op.pointer).in_size("lane"))
         other = None if op.other is None else element.to_storage(self._builder, emitter.vector(op.other, index))
         one = element.storage_type(None)
-        loaded = self._lane_by_lane(
+        loaded = lane_by_lane(
+            emitter,
             op,
             index,
             [],
@@ -409,181 +272,10 @@ class Accesses:
         )
         return element.from_storage(self._builder, loaded)
 
-    def _lane_by_lane(
-        self,
-        op: tile.Access,
-        index: RegisterIndex,
-        values: Sequence[ir.Value],
-        one: Callable[[ir.Value, Sequence[ir.Value]], ir.Value | None],
-        initial: ir.Value | None = None,
-    ) -> ir.Value:
-        """``one(address, elements of the values)`` for each active lane in order, duplicates left out. Gives the vector of
-        the results: ``initial`` in the other lanes, in a duplicate what its original has; without ``initial`` nothing of
-        use."""
-        emitter, builder = self._emitter, self._builder
-        layout = layout_of(op.pointer)
-        lanes = layout.in_size("lane")
-        mask = None if op.mask is None else emitter.vector(op.mask, index)
-        addresses = emitter.vector(op.pointer, index)
-        self._check(op, index, mask)
-        mask = self._unique(layout, mask)
-        result = ir.Constant(I32, 0) if initial is None else emitter.entry.alloca(initial.type)
-        if initial is not None:
-            builder.store(initial, result)
-        with emitter.loop(lanes) as lane, builder.if_then(builder.extract_element(mask, lane)):
-            address = builder.inttoptr(builder.extract_element(addresses, lane), POINTER)
-            element = one(address, [builder.extract_element(value, lane) for value in values])
-            if initial is not None and element is not None:
-                builder.store(builder.insert_element(builder.load(result, typ=initial.type), element, lane), result)
-        if initial is None:
-            return result
-        loaded = builder.load(result, typ=initial.type)
-        duplicate = layout.duplicate_mask("lane")
-        return shuffle(builder, loaded, [lane & ~duplicate for lane in range(lanes)]) if duplicate else loaded
-
-    # -- scalars ---------------------------------------------------------------------------------------------------------
-
     def load_lane(self, op: tile.LoadOp, index: RegisterIndex, lane: int) -> ir.Value:
         """One lane of a load whose mask, if any, is true there."""
-        return self._load_one(Element(dtype_of(op.result)), self._emitter.lane(op.pointer, index, lane), None, None)
-
-    def load_scalar(self, op: tile.LoadOp) -> ir.Value:
-        """A load through one pointer."""
-        emitter = self._emitter
-        element = Element(dtype_of(op.result))
-        mask = None if op.mask is None else emitter.scalar(op.mask)
-        self._check_scalar(op, mask)
-        other = None if op.other is None else emitter.scalar(op.other)
-        return self._load_one(element, emitter.scalar(op.pointer), mask, other, volatile=op.volatile is not None)
-
-    def _load_one(
-        self,
-        element: Element,
-        address: ir.Value,
-        mask: ir.Value | None,
-        other: ir.Value | None,
-        *,
-        volatile: bool = False,
-    ) -> ir.Value:
-        """One element; also of a tile that has no other, since LLVM's passes fail on vectors of one lane."""
-
-        def load() -> ir.Value:
-            place, type_ = self._builder.inttoptr(address, POINTER), element.storage_type(None)
-            if volatile:
-                value = atomics.volatile_load(self._builder, place, type_, element.size)
-            else:
-                value = self._builder.load(place, typ=type_, align=element.size)
-            return element.from_storage(self._builder, value)
-
-        return self._where(mask, load, ir.Constant(element.register_type(None), None) if other is None else other)
-
-    def store_scalar(self, op: tile.StoreOp) -> None:
-        """A store through one pointer."""
-        emitter = self._emitter
-        element = Element(dtype_of(op.value))
-        mask = None if op.mask is None else emitter.scalar(op.mask)
-        self._check_scalar(op, mask)
-        value = element.to_storage(self._builder, emitter.scalar(op.value))
-        self._store_one(element, emitter.scalar(op.pointer), value, mask, release=op.release is not None)
-
-    def _store_one(
-        self, element: Element, address: ir.Value, value: ir.Value, mask: ir.Value | None, *, release: bool = False
-    ) -> None:
-        with nullcontext() if mask is None else self._builder.if_then(mask):
-            place = self._builder.inttoptr(address, POINTER)
-            if release:
-                atomics.release_store(self._builder, value, place, element.size)
-            else:
-                self._builder.store(value, place, align=element.size)
+        address = self._emitter.lane(op.pointer, index, lane)
+        return load_one(self._builder, Element(dtype_of(op.result)), address, None, None)
 
     def _first_lane(self, vector: ir.Value | None) -> ir.Value | None:
         return None if vector is None else self._builder.extract_element(vector, ir.Constant(I32, 0))
-
-    def atomic_scalar(self, op: Atomic) -> ir.Value:
-        """An atomic through one pointer; gives the old value."""
-        emitter = self._emitter
-        mask = None if op.mask is None else emitter.scalar(op.mask)
-        self._check_scalar(op, mask)
-        values = [emitter.scalar(v) for v in updates.operands(op)]
-
-        beyond = emitter.beyond.get(emitter.facts.base_of[op.pointer])
-
-        def update() -> ir.Value:
-            address = emitter.scalar(op.pointer)
-            place = self._builder.inttoptr(address, POINTER)
-            if beyond is not None:
-                held = beyond.holds(self._builder, address, dtype_of(op.value).itemsize)
-                place = self._builder.select(held, place, beyond.in_array(self._builder, place))
-            return self._update(op, place, values)
-
-        return self._where(mask, update, ir.Constant(values[0].type, None))
-
-    def _update(self, op: Atomic, address: ir.Value, values: Sequence[ir.Value]) -> ir.Value:
-        """One element of an atomic; gives its old value."""
-        if isinstance(op, tile.AtomicCasOp):
-            return atomics.swap_if_equal(self._builder, op.sem.data, address, *values)
-        dtype = dtype_of(op.value)
-        return atomics.read_modify_write(self._builder, op.kind.data, dtype, op.sem.data, address, *values)
-
-    def _where(self, mask: ir.Value | None, then: Callable[[], ir.Value], otherwise: ir.Value) -> ir.Value:
-        if mask is None:
-            return then()
-        before = self._builder.block
-        with self._builder.if_then(mask):
-            value = then()
-            inside = self._builder.block
-        result = self._builder.phi(value.type)
-        result.add_incoming(otherwise, before)
-        result.add_incoming(value, inside)
-        return result
-
-    # -- bounds ----------------------------------------------------------------------------------------------------------
-
-    def _check(self, op: tile.Access, index: RegisterIndex, mask: ir.Value | None) -> None:
-        if self._emitter.options.checked:
-            addresses = self._emitter.vector(op.pointer, index)
-            self._require(op, addresses, self._unique(layout_of(op.pointer), mask))
-
-    def _check_scalar(self, op: tile.Access, mask: ir.Value | None) -> None:
-        if self._emitter.options.checked:
-            self._require(op, self._emitter.scalar(op.pointer), ir.Constant(I1, 1) if mask is None else mask)
-
-    def _require(self, op: tile.Access, addresses: ir.Value, mask: ir.Value) -> None:
-        """Leaves the kernel, reporting the first offending address, unless all active ones are inside the arrays."""
-        emitter, builder = self._emitter, self._builder
-        base = emitter.facts.base_of.get(op.pointer)
-        size = dtype_of(op.pointer).itemsize
-        known = emitter.faults.bounds
-        bounds = known if base is None else {base: known[base]}
-        inside: ir.Value | None = None
-        for low, high in bounds.values():
-            lanes = lanes_of(addresses)
-            last = builder.sub(high, ir.Constant(I64, size))
-            low_, last_ = (v if lanes is None else emitter.splat(v, lanes) for v in (low, last))
-            here = builder.and_(
-                builder.icmp_unsigned(">=", addresses, low_),
-                builder.and_(
-                    builder.icmp_unsigned("<=", addresses, last_),
-                    builder.icmp_unsigned("<=", low_, last_),
-                ),
-            )
-            inside = here if inside is None else builder.or_(inside, here)
-        outside = mask if inside is None else builder.and_(mask, builder.not_(inside))
-        name = base.name_hint if base is not None else None
-        site = emitter.faults.add(AccessSite(_operation(op), name, size, positions(op)))
-        with builder.if_then(any_lane(builder, outside), likely=False):
-            emitter.fault(site, _first(builder, addresses, outside))
-
-
-def _operation(op: tile.Access) -> str:
-    """What the language calls the access."""
-    return f"atomic_{op.kind.data}" if isinstance(op, tile.AtomicRmwOp) else op.name.removeprefix("tile.")
-
-
-def _first(builder: ir.IRBuilder, addresses: ir.Value, active: ir.Value) -> ir.Value:
-    """The address in the first active lane."""
-    lanes = lanes_of(addresses)
-    if lanes is None:
-        return addresses
-    lane = builder.cttz(builder.bitcast(active, ir.IntType(lanes)), ir.Constant(I1, 1))
-    return builder.extract_element(addresses, builder.zext(lane, I32) if lanes < 32 else lane)

@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from weft.codegen.cpu.access import Accesses
 from weft.codegen.cpu.accumulate import accumulation_of, emit_accumulation
+from weft.codegen.cpu.atomic_access import atomic
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.cost import Costs, work
 from weft.codegen.cpu.counted import loop_to, rounded_up
@@ -289,7 +290,7 @@ class Emitter(Registers):
                 pack(self, op, index)
             case _:
                 assert isinstance(op, tile.AtomicRmwOp | tile.AtomicCasOp), f"{op.name} is no root of a register loop"
-                self.remember(op.result, index, self._accesses.atomic(op, index))
+                self.remember(op.result, index, atomic(self, op, index))
 
     def back_edge(self, loop: scf.ForOp | scf.WhileOp) -> None:
         """Leaves the program where the launch stops."""

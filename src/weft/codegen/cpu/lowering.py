@@ -14,11 +14,12 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from weft.codegen.cpu import machinery
-from weft.codegen.cpu.access import Accesses
+from weft.codegen.cpu.atomic_access import atomic_scalar
 from weft.codegen.cpu.exchange import emit_conversion
 from weft.codegen.cpu.microkernel import emit_dot
 from weft.codegen.cpu.panels import claim
 from weft.codegen.cpu.product import multiply
+from weft.codegen.cpu.single_access import load_scalar, store_scalar
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.context import Lowering
 from weft.codegen.emit.control import CONTROL
@@ -33,15 +34,15 @@ from weft.ir.types import layout_of, shape_of
 
 
 def _load(registers: Registers, op: tile.LoadOp) -> None:
-    registers.scalars[op.result] = Accesses(registers).load_scalar(op)
+    registers.scalars[op.result] = load_scalar(registers, op)
 
 
 def _store(registers: Registers, op: tile.StoreOp) -> None:
-    Accesses(registers).store_scalar(op)
+    store_scalar(registers, op)
 
 
 def _atomic(registers: Registers, op: tile.AtomicRmwOp | tile.AtomicCasOp) -> None:
-    registers.scalars[op.result] = Accesses(registers).atomic_scalar(op)
+    registers.scalars[op.result] = atomic_scalar(registers, op)
 
 
 def _present(registers: Registers, op: cpu.PresentOp) -> None:

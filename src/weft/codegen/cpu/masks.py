@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from llvmlite import ir
 from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.cpu.schedule import is_recomputable
+from weft.codegen.llvm.types import I1
 from weft.ir import tile
 from weft.ir.types import shape_of
 from weft.layout import LinearLayout
@@ -102,3 +104,15 @@ def _uniform(value: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
     return info is not None and all(
         size == constant for size, constant in zip(shape_of(value), info.constancy, strict=True)
     )
+
+
+def distinct(builder: ir.IRBuilder, layout: LinearLayout, mask: ir.Value | None) -> ir.Value:
+    """A mask, or all lanes, without the lanes that duplicate another."""
+    lanes = layout.in_size("lane")
+    duplicate = layout.duplicate_mask("lane")
+    constant = ir.Constant(
+        ir.VectorType(I1, lanes), [ir.Constant(I1, int(not lane & duplicate)) for lane in range(lanes)]
+    )
+    if mask is None:
+        return constant
+    return builder.and_(mask, constant) if duplicate else mask
