@@ -34,6 +34,7 @@ from weft.codegen.cpu.schedule import Item, RegisterLoop, Schedule, WriteBack
 from weft.codegen.cpu.sum_order import ACCUMULATORS
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
+from weft.codegen.cpu.walk_rows import emit_walk, walk_of
 from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
 from weft.codegen.emit.control import ScalarSlot, counted
 from weft.codegen.emit.element import element_of_value
@@ -148,7 +149,10 @@ class Emitter(Registers):
         """Emits a loop that has an order of its own; whether it is one."""
         schedule = self._schedule(op.body.block)
         if (accumulation := accumulation_of(op, schedule)) is not None:
-            emit_accumulation(self, op, accumulation)
+            if (walk := walk_of(op, accumulation, self.target.vector_bits)) is not None:
+                emit_walk(self, op, walk)
+            else:
+                emit_accumulation(self, op, accumulation)
         elif (filling := filling_of(op, schedule)) is not None:
             self._fill(op, schedule, filling)
         else:

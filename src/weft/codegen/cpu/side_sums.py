@@ -105,13 +105,15 @@ def add_up(
 
     def through_slots(emit: Callable[[], None]) -> None:
         for (_, op), slot in sums.items():
-            builder.store(_nothing(op), slot)
+            builder.store(nothing(op.sources[0]), slot)
         emit()
         for (place, op), slot in sums.items():
-            finish(op, place, builder.load(slot, typ=_register_type(op)))
+            finish(op, place, builder.load(slot, typ=register_type(op.sources[0])))
 
     base = RegisterIndex()
-    sums = {(place, op): registers.entry.alloca(_register_type(op)) for place, op in product(places, reductions)}
+    sums = {
+        (place, op): registers.entry.alloca(register_type(op.sources[0])) for place, op in product(places, reductions)
+    }
     if not high:
         in_versions(base, at_once, partial(through_slots, partial(one_by_one, base)))
         return
@@ -124,11 +126,12 @@ def add_up(
     through_slots(in_loop)
 
 
-def _register_type(op: tile.ReduceOp) -> ir.Type:
-    return ir.VectorType(element_of_value(op.sources[0]).register_type(None), layout_of(op.sources[0]).in_size("lane"))
+def register_type(value: SSAValue) -> ir.Type:
+    """The type of a register of a tile that is added up."""
+    return ir.VectorType(element_of_value(value).register_type(None), layout_of(value).in_size("lane"))
 
 
-def _nothing(op: tile.ReduceOp) -> ir.Constant:
-    """A register of what changes no sum."""
-    dtype = dtype_of(op.sources[0])
-    return constant(dtype, -0.0 if dtype.is_float else 0, layout_of(op.sources[0]).in_size("lane"))
+def nothing(value: SSAValue) -> ir.Constant:
+    """A register of what changes no sum of a tile."""
+    dtype = dtype_of(value)
+    return constant(dtype, -0.0 if dtype.is_float else 0, layout_of(value).in_size("lane"))

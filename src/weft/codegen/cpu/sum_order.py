@@ -25,11 +25,13 @@ ACCUMULATORS: Final = 4
 
 class SumOrder(NamedTuple):
     """The order in which a reduction combines: so many registers along the axis, taken in turns by so many accumulators, which
-    are combined in pairs. ``lanes``: how far each lane bit moves along the axis."""
+    are combined in pairs. ``lanes``: how far each lane bit moves along the axis. ``iterations``: where the accumulators are kept
+    throughout a loop, of how many iterations that are one the registers are; else 0."""
 
     registers: int
     accumulators: int
     lanes: tuple[int, ...]
+    iterations: int = 0
 
 
 def order_of(op: tile.ReduceOp, accumulators: int) -> SumOrder:

@@ -8,14 +8,15 @@ first element is not stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from llvmlite import ir
 from xdsl.ir import SSAValue
 
-from weft.codegen.cpu.loops import Versions
 from weft.codegen.cpu.masks import decided_by_last, depends_on, last_is_highest
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import WHOLE, Columns, RegisterLoop
@@ -24,7 +25,7 @@ from weft.ir import tile
 from weft.ir.types import is_tile, layout_of
 
 
-def mask_versions(registers: Registers, loop: RegisterLoop) -> Versions | None:
+def mask_versions(registers: Registers, loop: RegisterLoop) -> MaskVersions | None:
     """The versions of a loop's body; None where no scalar test can tell that masks of a group are true."""
     loads = [value.owner for value in loop.needs if is_tile(value) and value not in registers.buffers]
     accesses = [op for op in (*loads, *loop.roots) if isinstance(op, tile.LoadOp | tile.StoreOp)]
@@ -43,21 +44,42 @@ def mask_versions(registers: Registers, loop: RegisterLoop) -> Versions | None:
     stores = [root.mask for root in loop.roots if isinstance(root, tile.StoreOp)]
     only_stores = len(stores) == len(loop.roots) and not loop.kept and len(set(stores)) == 1
     deciding = next((mask for mask in stores if only_stores and mask in masks), None)
+    return MaskVersions(registers, loop, tuple(masks), deciding)
 
-    def versions(last: RegisterIndex, whole: Callable[[], None], ragged: Callable[[], None]) -> None:
-        tests = [
-            registers.lane(mask, last.through(columns[:-1]), layout_of(mask).in_size("lane") - 1)
-            for mask in masks
-            for columns in sorted(loop.needs[mask])
+
+@dataclass(frozen=True)
+class MaskVersions:
+    """Emits code for a group of registers of a loop in two versions, by ``masks``: one where all elements of the group are there,
+    and one where some may not be, and which is skipped where the ``deciding`` mask, if any, is false in all."""
+
+    registers: Registers
+    loop: RegisterLoop
+    masks: tuple[SSAValue, ...]
+    deciding: SSAValue | None
+
+    def __call__(self, last: RegisterIndex, whole: Callable[[], None], ragged: Callable[[], None]) -> None:
+        """For the group whose last register is given."""
+        self.branch(self.tests(last), last, whole, ragged)
+
+    def tests(self, last: RegisterIndex) -> list[ir.Value]:
+        """Bools that are all true if all elements are there, of the group whose last register is given."""
+        return [
+            self.registers.lane(mask, last.through(columns[:-1]), layout_of(mask).in_size("lane") - 1)
+            for mask in self.masks
+            for columns in sorted(self.loop.needs[mask])
         ]
-        with registers.builder.if_else(reduce(registers.builder.and_, tests), likely=True) as (then, otherwise):
-            with _version(registers, then, true=frozenset(masks)):
-                whole()
-            ragged_version = _version(registers, otherwise, ragged=frozenset(masks))
-            with ragged_version, _unless_beyond(registers, loop, deciding, last):
-                ragged()
 
-    return versions
+    def branch(
+        self, tests: Sequence[ir.Value], last: RegisterIndex, whole: Callable[[], None], ragged: Callable[[], None]
+    ) -> None:
+        """As `__call__`, by tests of what the group holds."""
+        registers, masks = self.registers, frozenset(self.masks)
+        with registers.builder.if_else(reduce(registers.builder.and_, tests), likely=True) as (then, otherwise):
+            with _version(registers, then, true=masks):
+                whole()
+            ragged_version = _version(registers, otherwise, ragged=masks)
+            with ragged_version, _unless_beyond(registers, self.loop, self.deciding, last):
+                ragged()
 
 
 @contextmanager

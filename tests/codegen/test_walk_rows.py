@@ -1,0 +1,207 @@
+"""Sums along rows: which loops walk rows one after the other, that each column is added once, and the order of additions."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects import func, scf
+
+import weft
+import weft.language as tl
+from weft import target as targets
+from weft.codegen import lay_out
+from weft.codegen.cpu.accumulate import accumulation_of
+from weft.codegen.cpu.cost import Costs
+from weft.codegen.cpu.fusion import Fusion
+from weft.codegen.cpu.placement import BufferPlacement
+from weft.codegen.cpu.walk_rows import Walk, walk_of
+from weft.dtypes import DType, float32, float64, int32
+from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
+from weft.ir import tile
+from weft.options import Options
+from weft.transforms.axis import analyse, base_arguments
+
+pytestmark = pytest.mark.jit
+
+
+@weft.jit
+def sums_of(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """The sum of each row, and that of the squares, of columns that are numbered from ``first``."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
+    total, squares = tl.full((BM,), 3, out.dtype.element_ty), tl.zeros((BM,), out.dtype.element_ty)
+    for k in range(first, end, BN):
+        inside = (rows < m)[:, None] & (columns < end - k)[None, :]
+        x = tl.load(a + rows[:, None] * (end - first) + ((k - first) + columns)[None, :], mask=inside, other=0)
+        total += tl.sum(x, axis=1)
+        squares = tl.sum(x * x, axis=1) + squares
+    tl.store(out + rows, total, mask=rows < m)
+    tl.store(out + m + rows, squares, mask=rows < m)
+
+
+@weft.jit
+def tiles_of(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """The sum of each row, of which nothing is masked with a zero."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.full((BM, BN), 2, out.dtype.element_ty)
+    for k in range(first, end, BN):
+        inside = (rows < m)[:, None] & (columns < end - k)[None, :]
+        total += tl.load(a + rows[:, None] * (end - first) + ((k - first) + columns)[None, :], mask=inside, other=5)
+    tl.store(out + rows, tl.sum(total, axis=1), mask=rows < m)
+
+
+@weft.jit
+def products_of(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Each row times the first one."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.zeros((BM,), out.dtype.element_ty)
+    for k in range(first, end, BN):
+        inside = (rows < m)[:, None] & (columns < end - k)[None, :]
+        x = tl.load(a + rows[:, None] * (end - first) + ((k - first) + columns)[None, :], mask=inside, other=0)
+        total += tl.sum(x * tl.load(a + (k - first) + columns, mask=columns < end - k, other=0)[None, :], axis=1)
+    tl.store(out + rows, total, mask=rows < m)
+
+
+@weft.jit
+def stepping(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Sums of rows in which the loop carries a number, too: iterations stay apart."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.zeros((BM,), out.dtype.element_ty)
+    weight = 1
+    for k in range(first, end, BN):
+        inside = (rows < m)[:, None] & (columns < end - k)[None, :]
+        x = tl.load(a + rows[:, None] * (end - first) + ((k - first) + columns)[None, :], mask=inside, other=0)
+        total += tl.sum(x * weight, axis=1)
+        weight = (weight * 3) % 7
+    tl.store(out + rows, total, mask=rows < m)
+
+
+@weft.jit
+def stored(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Sums of elements, not of rows: their order is the loop's."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.zeros((BM, BN), out.dtype.element_ty)
+    for k in range(first, end, BN):
+        total += tl.load(a + rows[:, None] * (end - first) + ((k - first) + columns)[None, :])
+    tl.store(out + rows[:, None] * BN + columns[None, :], total)
+
+
+@weft.jit
+def used_twice(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.zeros((BM, BN), out.dtype.element_ty)
+    for k in range(first, end, BN):
+        total += tl.load(a + rows[:, None] * (end - first) + ((k - first) + columns)[None, :])
+    tl.store(out + rows, tl.sum(total, axis=1) + tl.max(total, axis=1))
+
+
+@weft.jit
+def highest(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.zeros((BM, BN), out.dtype.element_ty)
+    for k in range(first, end, BN):
+        total += tl.load(a + rows[:, None] * (end - first) + ((k - first) + columns)[None, :])
+    tl.store(out + rows, tl.max(total, axis=1))
+
+
+def walk_in(kernel: Any, bm: int, bn: int, dtype: DType, level: str, bits: int) -> Walk | None:
+    """How the only loop of a kernel walks rows on a target."""
+    pointer, number = PointerArgument(dtype, aligned=True), ScalarArgument(int32)
+    constants: dict[str, Argument] = {"BM": ConstantArgument(bm), "BN": ConstantArgument(bn)}
+    numbers: dict[str, Argument] = dict.fromkeys(("m", "first", "end"), number)
+    module = build_module(KernelFunction(kernel.fn), {"a": pointer, "out": pointer, **numbers, **constants})
+    lay_out(module, targets.CpuTarget("x86_64-unknown-linux-gnu", level, "", bits), Options(disjoint=True))
+    body = next(op for op in module.ops if isinstance(op, func.FuncOp))
+    (loop,) = (op for op in body.walk() if isinstance(op, scf.ForOp))
+    axis = analyse(body)
+    bases = base_arguments(op.pointer for op in body.walk() if tile.is_access(op))
+    items = Fusion(bases, True, axis).items(loop.body.block)
+    found = accumulation_of(loop, BufferPlacement(Costs(axis)).place(loop.body.block, items))
+    return None if found is None else walk_of(loop, found, bits)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "bm", "bn", "dtype", "bits", "expected"),
+    [  # registers beside each other and apart, accumulators of each, iterations that are one
+        (tiles_of, 64, 16, float32, 512, (1, 64, 4, 4)),
+        (tiles_of, 64, 32, float32, 512, (1, 64, 4, 2)),
+        (tiles_of, 16, 64, float32, 512, (1, 16, 4, 1)),
+        (tiles_of, 16, 256, float32, 512, (1, 16, 4, 1)),
+        (tiles_of, 2, 256, float32, 512, (4, 2, 1, 1)),
+        (tiles_of, 16, 16, float64, 512, (1, 16, 4, 4)),
+        (tiles_of, 16, 16, float32, 256, (1, 16, 4, 4)),
+        (tiles_of, 16, 16, float32, 128, (1, 16, 2, 2)),
+        (tiles_of, 16, 16, float64, 128, (1, 16, 1, 1)),
+        (sums_of, 1, 64, int32, 512, (1, 1, 4, 1)),
+        (sums_of, 8, 16, int32, 512, (1, 8, 4, 4)),
+        (products_of, 64, 64, float32, 512, (8, 8, 1, 1)),
+        (products_of, 64, 64, float32, 256, (4, 16, 1, 1)),
+        (products_of, 64, 64, float32, 128, (2, 32, 1, 1)),
+        (products_of, 4, 64, float32, 512, (4, 1, 1, 1)),
+        (products_of, 2, 16, float32, 512, (2, 1, 2, 2)),
+        (stepping, 16, 32, int32, 512, (1, 16, 2, 1)),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_how_rows_are_walked(
+    kernel: Any, bm: int, bn: int, dtype: DType, bits: int, expected: tuple[int, int, int, int]
+) -> None:
+    level = {512: "x86-64-v4", 256: "x86-64-v3", 128: "x86-64"}[bits]
+    walk = walk_in(kernel, bm, bn, dtype, level, bits)
+    assert walk is not None
+    found = len(walk.beside), len(walk.rest), walk.accumulators, walk.iterations
+    assert tuple(1 << each for each in found) == expected
+
+
+@pytest.mark.parametrize("kernel", [stored, used_twice, highest], ids=lambda kernel: kernel.__name__)
+def test_the_order_is_free_only_where_nothing_but_the_sums_is_used(kernel: Any) -> None:
+    assert walk_in(kernel, 16, 16, float32, "x86-64-v4", 512) is None
+
+
+SIZES = [(3, 0), (5, 15), (7, 49), (33, 50), (3, 65), (18, 127), (9, 333), (5, 1023)]
+
+
+@pytest.mark.parametrize(("bm", "bn"), [(1, 16), (16, 16), (8, 64), (4, 128)])
+def test_each_column_is_added_once(bm: int, bn: int) -> None:
+    """Loops of few iterations, such as begin below zero, and such as end where the counter would wrap."""
+    for (m, n), end in itertools.product(SIZES, (7, np.iinfo(np.int32).max)):
+        a = np.random.default_rng(n).integers(-20, 20, (m, n)).astype(np.int32)
+        steps = -(-n // bn)
+        weights = np.repeat([pow(3, i, 7) for i in range(steps)], bn)[:n]
+        for kernel, expected in {
+            sums_of: [3 + a.sum(axis=1), (a * a).sum(axis=1)],
+            tiles_of: [a.sum(axis=1) + 2 * bn + 5 * (steps * bn - n)],
+            products_of: [(a * a[0]).sum(axis=1)],
+            stepping: [(a * weights).sum(axis=1)],
+        }.items():
+            out = np.zeros((len(expected), m), np.int32)
+            kernel[(weft.cdiv(m, bm),)](a, out, m, end - n, end, BM=bm, BN=bn)
+            assert out.tolist() == np.array(expected).tolist(), (kernel, m, n)
+
+
+@pytest.mark.parametrize(("bm", "bn"), [(16, 16), (4, 256), (8, 32)])
+@pytest.mark.parametrize("n", [50, 1001])
+def test_accumulators_take_turns(bm: int, bn: int, n: int) -> None:
+    """The order of the additions: registers in turns, then accumulators in pairs, then lanes."""
+    m, host = 5, targets.host()
+    lanes, count = host.lanes, min(8 * host.vector_bits // (32 * host.lanes), 4)
+    a = np.random.default_rng(n).standard_normal((m, n), np.float32)
+    out = np.zeros((2, m), np.float32)
+    sums_of[(weft.cdiv(m, bm),)](a, out, m, 0, n, BM=bm, BN=bn)
+    padded = np.zeros((m, -(-n // bn) * bn), np.float32)
+    padded[:, :n] = a
+    for x, initial, found in ((padded, 3, out[0]), (padded * padded, 0, out[1])):
+        registers = x.reshape(m, -1, lanes)
+        each, whole = bn // lanes, registers.shape[1] // count * count
+        totals = np.full((count, m, lanes), -0.0, np.float32)
+        for at in range(registers.shape[1]):
+            rest = at >= whole and each < count
+            totals[(at % each) if rest else at % count] += registers[:, at]
+        while len(totals) > 1:
+            totals = totals[::2] + totals[1::2]
+        (total,) = totals
+        for bit in range(lanes.bit_length() - 1):
+            total = total + total[:, np.arange(lanes) ^ (1 << bit)]
+        assert np.array_equal(found, total[:, 0] + np.float32(initial))
