@@ -8,6 +8,7 @@ machine's table (`weft.codegen.cpu.lowering`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from llvmlite import ir
 from xdsl.dialects import func, scf
@@ -209,6 +210,11 @@ class Emitter(Registers):
     # -- register loops --------------------------------------------------------------------------------------------------
 
     def _register_loop(self, loop: RegisterLoop, among: int = -1, within: Terms = ()) -> None:
+        if done := self.reduced.intersection(loop.roots):
+            self.reduced -= done
+            loop = replace(loop, roots=[root for root in loop.roots if root not in done])
+            if not loop.roots and not loop.kept:
+                return
         loop.settle(self.buffers)
         reductions = {root: Reduction(self, root, self.home) for root in loop.roots if isinstance(root, tile.ReduceOp)}
         by_rows = not reductions and loop.axis is not None and goes_by_rows(loop.layout, loop.axis)

@@ -121,6 +121,8 @@ class Registers(Emit):
         """The longest dimension of the tiles all of whose registers are visited."""
         self.orders: dict[tile.ReduceOp, set[SumOrder]] = {}
         """The orders in which reductions are combined, in the code so far."""
+        self.reduced: set[Operation] = set()
+        """Reductions whose results the loop before has left, in place of what it carried (`weft.codegen.cpu.walk_rows`)."""
         self._memo: list[dict[Key, ir.Value]] = [{}]
         self._views: dict[Operation, Columns] = {}
         """`columns_of_view` of the views so far. Emission changes no op."""

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Final
 
@@ -34,9 +35,11 @@ from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.codegen.cpu.accumulate import BUDGET, GROUP_BITS, Accumulation
+from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.cost import work
 from weft.codegen.cpu.counted import loop_to
 from weft.codegen.cpu.loops import Terms, axis_bits
+from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.schedule import WHOLE, RegisterLoop, identity, is_recomputable
 from weft.codegen.cpu.side_sums import along_registers, nothing, register_type, to_source
@@ -80,6 +83,7 @@ class Walk:
     behind: Sequence[tile.ReduceOp]
     along: Sequence[int]
     columns: Sequence[int]
+    within: Sequence[int]
     beside: Sequence[int]
     rest: Sequence[int]
     accumulators: int
@@ -91,7 +95,7 @@ def walk_of(loop: scf.ForOp, found: Accumulation, bits: int) -> Walk | None:
     rows."""
     layout, registers = found.layout, found.summing or found.adding
     arguments = [argument for argument in loop.body.block.args[1:] if is_tile(argument)]
-    behind = [_sum_behind(loop.res[argument.index - 1]) for argument in arguments]
+    behind = [_sum_behind(loop, loop.res[argument.index - 1]) for argument in arguments]
     sums = [op for op in behind if op is not None]
     sources = [_source(loop, argument, found) for argument in arguments]
     added = [source for source in sources if source is not None]
@@ -127,6 +131,7 @@ def walk_of(loop: scf.ForOp, found: Accumulation, bits: int) -> Walk | None:
         sums,
         along,
         columns,
+        within,
         beside,
         [bit for bit in rows if bit not in beside],
         accumulators,
@@ -139,11 +144,11 @@ def _bits(layout: LinearLayout) -> list[int]:
     return [1 << j for j in range(used.bit_length()) if used >> j & 1]
 
 
-def _sum_behind(result: SSAValue) -> tile.ReduceOp | None:
+def _sum_behind(loop: scf.ForOp, result: SSAValue) -> tile.ReduceOp | None:
     """The sum that is the only use of a loop's result."""
     uses = list(result.uses)
     op = uses[0].operation if len(uses) == 1 else None
-    return op if isinstance(op, tile.ReduceOp) and is_sum(op) else None
+    return op if isinstance(op, tile.ReduceOp) and op.parent is loop.parent and is_sum(op) else None
 
 
 def _source(loop: scf.ForOp, argument: BlockArgument, found: Accumulation) -> SSAValue | None:
@@ -197,7 +202,7 @@ class _Emission:
         self._scalars = [(row, registers.slot(row[0])) for row in rows if not is_tile(row[0])]
         end = loop.body.block.last_op
         self._yielded: Sequence[SSAValue] = () if end is None else end.operands
-        self._results = [registers.pool.allocate(element_of_value(row[0]), walk.layout) for row in self._tiles]
+        self._totals = [Reduction(registers, op, partial(_own_buffer, registers)) for op in walk.behind]
         self._beside = [f2.apply(walk.beside, copy) for copy in range(1 << len(walk.beside))]
         self._slots = {
             (i, copy, at): registers.entry.alloca(register_type(source))
@@ -221,8 +226,9 @@ class _Emission:
             registers.parts = parts
         else:
             self._row(RegisterIndex())
-        for (_, _, result), buffer in zip(self._tiles, self._results, strict=True):
-            registers.buffers[result] = buffer
+        for total in self._totals:
+            total.publish()
+            registers.reduced.add(total.op)
         for (_, _, result), slot in self._scalars:
             slot.get(result)
 
@@ -239,12 +245,22 @@ class _Emission:
             self._several(row)
         else:
             counted(registers, self._loop, lambda: self._one(row))
-        for copy, (i, result) in product(self._beside, enumerate(self._results)):
-            slots = [self._slots[i, copy, at] for at in range(1 << walk.accumulators)]
-            sums = [builder.load(slot, typ=register_type(walk.sources[i])) for slot in slots]
-            while len(sums) > 1:
-                sums = [self._sum(i, *pair) for pair in zip(sums[::2], sums[1::2], strict=True)]
-            result.store(builder, _moved(row, copy), sums[0])
+        within = [f2.apply(walk.within, copy) for copy in range(1 << len(walk.within))]
+        for copy, (i, total) in product(self._beside, enumerate(self._totals)):
+            if copy & sum(walk.within):
+                continue
+            total.start(len(within), looped=False)
+            for at in within:
+                total.step([self._added_up(i, copy ^ at)], at, None)
+            total.finish(_moved(row, copy))
+
+    def _added_up(self, i: int, copy: int) -> ir.Value:
+        """The sum of a register's accumulators."""
+        slots = [self._slots[i, copy, at] for at in range(1 << self._walk.accumulators)]
+        sums = [self._registers.builder.load(slot, typ=register_type(self._walk.sources[i])) for slot in slots]
+        while len(sums) > 1:
+            sums = [self._sum(i, *pair) for pair in zip(sums[::2], sums[1::2], strict=True)]
+        return sums[0]
 
     def _one(self, row: RegisterIndex) -> None:
         """An iteration of the loop, in steps of as many registers as there are accumulators."""
@@ -327,6 +343,10 @@ class _Emission:
 
     def _sum(self, i: int, a: ir.Value, b: ir.Value) -> ir.Value:
         return evaluate(self._registers, self._walk.behind[i].combine.block, [a, b])[0]
+
+
+def _own_buffer(registers: Registers, value: SSAValue) -> Buffer:
+    return registers.pool.allocate(element_of_value(value), layout_of(value))
 
 
 def _moved(index: RegisterIndex, by: int) -> RegisterIndex:
