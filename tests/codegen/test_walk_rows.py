@@ -17,8 +17,8 @@ from weft.codegen.cpu.accumulate import accumulation_of
 from weft.codegen.cpu.cost import Costs
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.placement import BufferPlacement
-from weft.codegen.cpu.walk_rows import Walk, walk_of
-from weft.dtypes import DType, float32, float64, int32
+from weft.codegen.cpu.walks import Walk, walk_of
+from weft.dtypes import DType, float16, float32, float64, int32
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
 from weft.options import Options
@@ -94,7 +94,17 @@ def used_twice(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr,
     total = tl.zeros((BM, BN), out.dtype.element_ty)
     for k in range(first, end, BN):
         total += tl.load(a + rows[:, None] * (end - first) + ((k - first) + columns)[None, :])
-    tl.store(out + rows, tl.sum(total, axis=1) + tl.max(total, axis=1))
+    tl.store(out + rows, tl.max(total, axis=1) + tl.sum(total, axis=1))
+
+
+@weft.jit
+def read_twice(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.zeros((BM, BN), out.dtype.element_ty)
+    for k in range(first, end, BN):
+        x = tl.load(a + rows[:, None] * (end - first) + ((k - first) + columns)[None, :])
+        total += tl.where(total > 3, x, 1).to(total.dtype)
+    tl.store(out + rows, tl.sum(total, axis=1))
 
 
 @weft.jit
@@ -104,6 +114,25 @@ def highest(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN
     for k in range(first, end, BN):
         total += tl.load(a + rows[:, None] * (end - first) + ((k - first) + columns)[None, :])
     tl.store(out + rows, tl.max(total, axis=1))
+
+
+@weft.jit
+def used_in_part(
+    a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr, HOW: tl.constexpr
+) -> None:
+    """Sums of which those of rows from ``m`` on are needed, too, unless all uses are stores of the first ``m``."""
+    rows, columns = tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.zeros((BM,), out.dtype.element_ty)
+    for k in range(first, end, BN):
+        inside = columns < end - k
+        total += tl.sum(
+            tl.load(a + rows[:, None] * (end - first) + ((k - first) + columns)[None, :], mask=inside, other=0), axis=1
+        )
+    tl.store(out + rows, total * 2, mask=(rows < m) & (total > -1000))
+    if HOW == "reduced":
+        tl.store(out + BM, tl.max(total, axis=0))
+    if HOW == "whole":
+        tl.store(out + BM + rows, total)
 
 
 def walk_in(kernel: Any, bm: int, bn: int, dtype: DType, level: str, bits: int) -> Walk | None:
@@ -155,9 +184,82 @@ def test_how_rows_are_walked(
     assert tuple(1 << each for each in found) == expected
 
 
-@pytest.mark.parametrize("kernel", [stored, used_twice, highest], ids=lambda kernel: kernel.__name__)
+@pytest.mark.parametrize("kernel", [stored, used_twice, read_twice, highest], ids=lambda kernel: kernel.__name__)
 def test_the_order_is_free_only_where_nothing_but_the_sums_is_used(kernel: Any) -> None:
     assert walk_in(kernel, 16, 16, float32, "x86-64-v4", 512) is None
+
+
+def test_narrow_floats_are_rounded_in_each_iteration() -> None:
+    assert walk_in(tiles_of, 16, 16, float16, "x86-64-v4", 512) is None
+
+
+@pytest.mark.parametrize("kernel", [sums_of, tiles_of, products_of], ids=lambda kernel: kernel.__name__)
+def test_rows_that_are_not_stored_are_not_walked(kernel: Any) -> None:
+    walk = walk_in(kernel, 64, 16, float32, "x86-64-v4", 512)
+    assert walk is not None
+    assert walk.limit is not None
+    assert walk.limit.axis == 0
+
+
+@weft.jit
+def stored_apart(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Sums of which fewer are stored than of their squares."""
+    rows, columns = tl.arange(0, BM), tl.arange(0, BN)
+    total, squares = tl.zeros((BM,), out.dtype.element_ty), tl.zeros((BM,), out.dtype.element_ty)
+    for k in range(first, end, BN):
+        x = tl.load(a + rows[:, None] * (end - first) + ((k - first) + columns)[None, :])
+        total += tl.sum(x, axis=1)
+        squares += tl.sum(x * x, axis=1)
+    tl.store(out + rows, total, mask=rows < m)
+    tl.store(out + BM + rows, squares, mask=rows < 2 * m)
+
+
+def test_as_many_rows_are_walked_as_any_store_keeps() -> None:
+    a = np.random.default_rng(3).integers(-20, 20, (16, 64)).astype(np.int32)
+    out = np.full((2, 16), -1, np.int32)
+    stored_apart[(1,)](a, out, 5, 0, 64, BM=16, BN=16)
+    assert out[0].tolist() == [*a[:5].sum(axis=1).tolist(), *[-1] * 11]
+    assert out[1].tolist() == [*(a[:10] ** 2).sum(axis=1).tolist(), *[-1] * 6]
+
+
+@pytest.mark.parametrize(("bm", "bn"), [(16, 16), (64, 32)])
+@pytest.mark.parametrize("how", ["stored", "reduced", "whole"])
+def test_rows_that_are_needed_otherwise(how: str, bm: int, bn: int) -> None:
+    """The sums of some are greater than those of the rows that a mask leaves."""
+    n = 57
+    a = (np.arange(bm, dtype=np.int32)[:, None] + np.arange(n, dtype=np.int32)[None, :]) % 83
+    sums = a.sum(axis=1)
+    for m in (0, 1, 7, bm - 1, bm + 5):
+        out = np.full(2 * bm, -1, np.int32)
+        used_in_part[(1,)](a, out, m, 0, n, BM=bm, BN=bn, HOW=how)
+        assert out[:bm].tolist() == [int(2 * s) if i < m else -1 for i, s in enumerate(sums)]
+        assert (
+            out[bm:].tolist()
+            == {
+                "stored": [-1] * bm,
+                "reduced": [int(sums.max())] + [-1] * (bm - 1),
+                "whole": sums.tolist(),
+            }[how]
+        )
+
+
+@weft.jit
+def zeros_of(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    rows, columns = tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.full((BM,), -0.0, tl.float32)
+    for k in range(0, n, BN):
+        inside = (rows < m)[:, None] & (k + columns < n)[None, :]
+        total += tl.sum(tl.load(a + rows[:, None] * n + (k + columns)[None, :], mask=inside, other=0.0), axis=1)
+    tl.store(out + rows, total, mask=rows < m)
+
+
+@pytest.mark.parametrize("n", [64, 16, 48, 7, 200, 320])
+def test_what_a_mask_leaves_out_is_a_zero(n: int) -> None:
+    """A sum of negative zeros is one, unless a mask adds positive ones."""
+    out = np.ones(5, np.float32)
+    zeros_of[(1,)](np.full((5, n), -0.0, np.float32), out, 5, n, BM=8, BN=64)
+    assert np.signbit(out).tolist() == [n % 64 == 0] * 5
+    assert not out.any()
 
 
 SIZES = [(3, 0), (5, 15), (7, 49), (33, 50), (3, 65), (18, 127), (9, 333), (5, 1023)]

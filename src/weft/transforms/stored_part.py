@@ -37,13 +37,14 @@ class Limit:
 
 
 def limits_of(value: SSAValue, before: Operation) -> dict[int, Limit]:
-    """By axis, a limit that holds for all stores of a tile of rank 2: of several the first in the mask. None where the tile has
-    other uses."""
+    """By axis, a limit that holds for all stores of a tile: of several the first in the mask. None where the tile has other
+    uses."""
     common: list[Limit] | None = None
+    axes = tuple(range(len(shape_of(value))))
     for store in _stores(value):
         if store is None or store.parent_block() is not before.parent_block() or store.mask is None:
             return {}
-        here = [limit for limit in _conjuncts(store.mask, (0, 1)) if _known(limit, before)]
+        here = [limit for limit in _conjuncts(store.mask, axes) if _known(limit, before)]
         common = here if common is None else [limit for limit in common if limit in here]
     found: dict[int, Limit] = {}
     for limit in common or ():

@@ -35,7 +35,8 @@ from weft.codegen.cpu.schedule import Item, RegisterLoop, Schedule, WriteBack
 from weft.codegen.cpu.sum_order import ACCUMULATORS
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
-from weft.codegen.cpu.walk_rows import emit_walk, walk_of
+from weft.codegen.cpu.walk_rows import emit_walk
+from weft.codegen.cpu.walks import walk_of
 from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
 from weft.codegen.emit.control import ScalarSlot, counted
 from weft.codegen.emit.element import element_of_value

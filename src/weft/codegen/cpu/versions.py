@@ -69,6 +69,15 @@ class MaskVersions:
             for columns in sorted(self.loop.needs[mask])
         ]
 
+    def begins(self, first: RegisterIndex) -> ir.Value:
+        """Whether the first element is there, of the group whose first register is given."""
+        tests = [
+            self.registers.lane(mask, first.through(columns[:-1]), 0)
+            for mask in self.masks
+            for columns in sorted(self.loop.needs[mask])
+        ]
+        return reduce(self.registers.builder.or_, tests)
+
     def branch(
         self, tests: Sequence[ir.Value], last: RegisterIndex, whole: Callable[[], None], ragged: Callable[[], None]
     ) -> None:

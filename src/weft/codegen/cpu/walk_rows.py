@@ -1,190 +1,49 @@
-"""Sums along rows: rows are walked one after the other, each from its beginning to its end.
+"""Loops that walk rows (`weft.codegen.cpu.walks`), emitted row by row.
 
-    side by side                                     one after the other
-    for k:                                           for each row r:
-        for each row r: total[r] += x(r, k)              for k, four at a time:
-                                                             total0 += x(r, k), total1 += x(r, k + 1), ..
-                                                         total[r] = (total0 + total1) + (total2 + total3)
+    for each row r:
+        for k, four registers at a time:         one test whether a mask cuts any of them off
+            total0 += x(r, k), total1 += x(r, k + 1), ..
+        result[r] = sum of the lanes of (total0 + total1) + (total2 + total3)
 
-Side by side, eight rows hide the latency of additions, but a processor fetches ahead along a few rows only, and begins with eight
-new ones each time. Rows of a matrix lie one behind the other in memory: row by row, it never stops fetching. So a loop that
-only accumulates (`weft.codegen.cpu.accumulate`) has several accumulators for each row instead. Where an iteration has fewer
-registers of a row than that, several iterations are one.
+The sums of lanes stand behind the loop in the kernel. They are emitted with each row, so that the processor fetches the next row
+meanwhile (`Registers.reduced`).
 
-Such a loop
-
-1. only adds to what it carries, and only the sums of that along the rows are used, behind it. The order of the additions is then
-   free (docs/architecture.md, "Meaning");
-2. carries tiles whose lanes lie along the rows, in few registers each.
-
-Where all rows need the same registers from memory, as a matrix times a vector does, several rows are walked side by side: else
-each load of the matrix would take another load. They share the accumulators, too.
+Where a mask cuts off some of a step's registers, each is tested again. A load that gives zeros where its mask ends is left out
+where no element is there: adding one zero is as good as adding many, but not as adding none, since -0.0 + 0.0 is 0.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+import math
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Final
 
 from llvmlite import ir
 from xdsl.dialects import scf
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from weft.codegen.cpu.accumulate import BUDGET, GROUP_BITS, Accumulation
 from weft.codegen.cpu.buffers import Buffer
-from weft.codegen.cpu.cost import work
 from weft.codegen.cpu.counted import loop_to
-from weft.codegen.cpu.loops import Terms, axis_bits
+from weft.codegen.cpu.loops import Terms
+from weft.codegen.cpu.masks import is_prefix
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
-from weft.codegen.cpu.schedule import WHOLE, RegisterLoop, identity, is_recomputable
-from weft.codegen.cpu.side_sums import along_registers, nothing, register_type, to_source
+from weft.codegen.cpu.side_sums import nothing, register_type
 from weft.codegen.cpu.sum_order import SumOrder
 from weft.codegen.cpu.values import Registers
-from weft.codegen.cpu.versions import mask_versions
-from weft.codegen.cpu.views import used_registers
+from weft.codegen.cpu.versions import MaskVersions, mask_versions
+from weft.codegen.cpu.walks import Walk
 from weft.codegen.emit.control import counted
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.regions import evaluate
-from weft.codegen.llvm.types import I64
+from weft.codegen.llvm.types import I64, intrinsic
 from weft.ir import tile
-from weft.ir.direct import defining_op
-from weft.ir.types import dtype_of, is_tile, layout_of
-from weft.layout import LinearLayout
+from weft.ir.types import is_tile, layout_of
 from weft.layout.algebra import f2
-
-CHAINS: Final = 8
-"""The most registers of the machine that are added to in turns: an addition takes three or four cycles, and machines begin two in
-each."""
-
-ACCUMULATORS: Final = 4
-"""The most accumulators of one register of a tile."""
-
-
-@dataclass(frozen=True)
-class Walk:
-    """How a loop walks rows. ``sources``: what is added to each carried tile, register by register. ``sums``: the reductions that
-    do so in the body, if any; ``behind``: those of the carried tiles behind the loop.
-
-    ``along`` are the register bits of a source that are added to one register of the carried tile, whose own become the
-    ``columns`` of the source. Registers that differ by the bits ``beside`` are walked together, by the ``rest`` one after the
-    other. 2 to the ``accumulators`` add up each register, and 2 to the ``iterations`` are one.
-    """
-
-    scalars: Sequence[Operation]
-    loop: RegisterLoop
-    layout: LinearLayout
-    sources: Sequence[SSAValue]
-    sums: Sequence[tile.ReduceOp]
-    behind: Sequence[tile.ReduceOp]
-    along: Sequence[int]
-    columns: Sequence[int]
-    within: Sequence[int]
-    beside: Sequence[int]
-    rest: Sequence[int]
-    accumulators: int
-    iterations: int
-
-
-def walk_of(loop: scf.ForOp, found: Accumulation, bits: int) -> Walk | None:
-    """How to walk the rows of a loop that accumulates, on a machine whose registers have so many bits; None if it does not add up
-    rows."""
-    layout, registers = found.layout, found.summing or found.adding
-    arguments = [argument for argument in loop.body.block.args[1:] if is_tile(argument)]
-    behind = [_sum_behind(loop, loop.res[argument.index - 1]) for argument in arguments]
-    sums = [op for op in behind if op is not None]
-    sources = [_source(loop, argument, found) for argument in arguments]
-    added = [source for source in sources if source is not None]
-    if len(sums) < len(behind) or len(added) < len(sources) or len({op.axis.value.data for op in sums}) != 1:
-        return None
-    axis = sums[0].axis.value.data
-    lanes, within = (axis_bits(layout, dim, axis) for dim in ("lane", "register"))
-    if len(lanes) != layout.in_bits("lane"):
-        return None
-    rows = [bit for bit in _bits(layout) if bit not in within]
-    size = layout.in_size("lane") * max(dtype_of(source).itemsize for source in added)
-    chains = max(CHAINS * bits // (8 * size), 1).bit_length() - 1
-    along = along_registers(found.sums[0]) if found.sums else []
-    columns = to_source(found.sums[0]) if found.sums else identity(layout)[:-1]
-    beside = within
-    if _shares_registers(registers, [f2.apply(columns, bit) for bit in rows]):
-        beside = [*within, *rows[: max(chains - len(within), 0)]]
-    allowed = (BUDGET // max(work(registers.needs), 1)).bit_length() - 1
-    if len(beside) > GROUP_BITS or len(beside) > allowed:
-        return None
-    accumulators = max(min(chains, ACCUMULATORS.bit_length() - 1, allowed) - len(beside), 0)
-    iterations = max(accumulators - len(along), 0)
-    if iterations and not _counts(loop, 1 << iterations):
-        accumulators, iterations = accumulators - iterations, 0
-    if not accumulators and not rows:
-        return None
-    return Walk(
-        found.scalars,
-        registers,
-        layout,
-        added,
-        found.sums,
-        sums,
-        along,
-        columns,
-        within,
-        beside,
-        [bit for bit in rows if bit not in beside],
-        accumulators,
-        iterations,
-    )
-
-
-def _bits(layout: LinearLayout) -> list[int]:
-    used = used_registers(layout)
-    return [1 << j for j in range(used.bit_length()) if used >> j & 1]
-
-
-def _sum_behind(loop: scf.ForOp, result: SSAValue) -> tile.ReduceOp | None:
-    """The sum that is the only use of a loop's result."""
-    uses = list(result.uses)
-    op = uses[0].operation if len(uses) == 1 else None
-    return op if isinstance(op, tile.ReduceOp) and op.parent is loop.parent and is_sum(op) else None
-
-
-def _source(loop: scf.ForOp, argument: BlockArgument, found: Accumulation) -> SSAValue | None:
-    """What the loop adds to a carried tile, register by register, if it does nothing else with the tile."""
-    end, dtype = loop.body.block.last_op, dtype_of(argument)
-    (use, *others) = argument.uses
-    total = use.operation
-    if others or end is None or not isinstance(total, tile.BinaryOp) or total.kind.data != "add":
-        return None
-    exact = dtype.bits >= 32 if dtype.is_float else dtype.is_integer
-    if not exact or not total.result.has_one_use() or end.operands[argument.index - 1] is not total.result:
-        return None
-    added = total.operands[1 - use.index]
-    op = defining_op(added)
-    if not isinstance(op, tile.ReduceOp) or op not in found.sums:
-        return None if found.sums else added
-    return op.sources[0] if added.has_one_use() and is_sum(op) else None
-
-
-def _shares_registers(loop: RegisterLoop, rows: Sequence[int]) -> bool:
-    """Whether an iteration reads registers of several elements that are the same for all rows, which differ by these bits."""
-    for value, needed in loop.needs.items():
-        if not rows or not is_tile(value) or not any(layout_of(value).columns("lane")):
-            continue
-        if is_recomputable(value) and not isinstance(value.owner, tile.LoadOp):
-            continue
-        if all(at is not WHOLE and not any(at[bit.bit_length() - 1] for bit in rows) for at in needed):
-            return True
-    return False
-
-
-def _counts(loop: scf.ForOp, together: int) -> bool:
-    """Whether so many iterations may be one: they carry nothing but tiles, and the counter moves by a known number."""
-    step = defining_op(loop.step)
-    known = isinstance(step, tile.ConstantOp) and step.number > 0 and step.number * together < 1 << 31
-    return known and all(map(is_tile, loop.body.block.args[1:]))
+from weft.transforms.axis import AxisInfo
+from weft.transforms.constants import number_of
 
 
 def emit_walk(registers: Registers, loop: scf.ForOp, walk: Walk) -> None:
@@ -214,14 +73,17 @@ class _Emission:
             order = SumOrder(1 << len(walk.along), 1 << walk.accumulators, (), 1 << walk.iterations)
             registers.orders.setdefault(op, set()).add(order)
         walk.loop.settle(registers.buffers)
-        self._versions = mask_versions(registers, walk.loop)
+        self._versions = versions = mask_versions(registers, walk.loop)
+        self._masks_zeros = versions is not None and all(
+            _masks_zeros(source, versions, registers.facts.axis) for source in walk.sources
+        )
 
     def run(self) -> None:
         """Emits it."""
         registers, rest = self._registers, self._walk.rest
         if rest:
             parts, registers.parts = registers.parts, 1 << len(rest)
-            with registers.loop(registers.parts) as position:
+            with self._over_rows() as position:
                 self._row(RegisterIndex(0, ((Counter(position, len(rest)), tuple(rest)),)))
             registers.parts = parts
         else:
@@ -231,6 +93,24 @@ class _Emission:
             registers.reduced.add(total.op)
         for (_, _, result), slot in self._scalars:
             slot.get(result)
+
+    @contextmanager
+    def _over_rows(self) -> Generator[ir.Value]:
+        """A loop over the rows, or groups of them; where there are any, if only the first are stored."""
+        registers, builder, walk = self._registers, self._registers.builder, self._walk
+        most = 1 << len(walk.rest)
+        if walk.limit is None:
+            with registers.loop(most) as position:
+                yield position
+            return
+        first, limit = (_number(registers, value) for value in (walk.limit.first, walk.limit.limit))
+        rows = intrinsic(builder, "smax", [builder.sub(limit, first), ir.Constant(I64, 0)])
+        together = len(walk.beside) - len(walk.within)
+        groups = builder.lshr(builder.add(rows, ir.Constant(I64, (1 << together) - 1)), ir.Constant(I64, together))
+        groups = intrinsic(builder, "umin", [groups, ir.Constant(I64, most)])
+        some = builder.icmp_unsigned("!=", groups, ir.Constant(I64, 0))
+        with builder.if_then(some), loop_to(registers, groups) as position:
+            yield position
 
     def _row(self, row: RegisterIndex) -> None:
         """The loop for a row, or for those that are walked together."""
@@ -310,23 +190,54 @@ class _Emission:
             first = _moved(row, copy).through(walk.columns)
             return RegisterIndex(first.const ^ f2.apply(low, at), (*first.terms, *terms))
 
-        def add() -> None:
+        def add(number: int, at: int) -> None:
+            for copy, (i, source) in product(self._beside, enumerate(walk.sources)):
+                slot = self._slots[i, copy, (number << len(low)) + at]
+                value = self._registers.vector(source, index(copy, at))
+                total = self._registers.builder.load(slot, typ=value.type)
+                self._registers.builder.store(self._sum(i, total, value), slot)
+
+        def each(emit: Callable[[int, int], None]) -> None:
             for number, iteration in enumerate(self._iterations(counters)):
                 with iteration:
-                    for at, copy, (i, source) in product(range(1 << len(low)), self._beside, enumerate(walk.sources)):
-                        slot = self._slots[i, copy, (number << len(low)) + at]
-                        value = self._registers.vector(source, index(copy, at))
-                        total = self._registers.builder.load(slot, typ=value.type)
-                        self._registers.builder.store(self._sum(i, total, value), slot)
+                    for at in range(1 << len(low)):
+                        emit(number, at)
 
         if versions is None:
-            add()
+            each(add)
             return
+
+        def unless_empty(at: int, emit: Callable[[], None]) -> None:
+            """Emits what adds registers from one on, or a zero where nothing of them is there."""
+            if not self._masks_zeros:
+                emit()
+                return
+            with self._registers.builder.if_else(versions.begins(index(0, at))) as (then, otherwise):
+                with then, self._registers.scope():
+                    emit()
+                with otherwise:
+                    for copy, i in product(self._beside, range(len(walk.sources))):
+                        slot, zero = self._slots[i, copy, at], ir.Constant(register_type(walk.sources[i]), None)
+                        total = self._registers.builder.load(slot, typ=zero.type)
+                        self._registers.builder.store(self._sum(i, total, zero), slot)
+
+        def alone(number: int, at: int) -> None:
+            one = partial(add, number, at)
+            versions(index(self._beside[-1], at), one, partial(unless_empty, at, one))
+
+        def ragged() -> None:
+            if not low:  # an iteration that runs is not empty
+                each(add)
+            elif walk.iterations:
+                each(alone)
+            else:
+                unless_empty(0, partial(each, alone))
+
         last, tests = index(self._beside[-1], (1 << len(low)) - 1), list[ir.Value]()
         for iteration in self._iterations(counters):
             with iteration:
                 tests += versions.tests(last)
-        versions.branch(tests, last, add, add)
+        versions.branch(tests, last, partial(each, add), ragged)
 
     def _iterations(self, counters: Sequence[ir.Value]) -> Iterator[AbstractContextManager[None]]:
         """For each counter a scope in which the loop has it; the present one where there are none."""
@@ -345,14 +256,25 @@ class _Emission:
         return evaluate(self._registers, self._walk.behind[i].combine.block, [a, b])[0]
 
 
+def _masks_zeros(value: SSAValue, versions: MaskVersions, axis: Mapping[SSAValue, AxisInfo]) -> bool:
+    """Whether a tile is a load, which gives zeros from where one of the masks ends."""
+    op = value.owner
+    while isinstance(op, Operation) and tile.is_a(op, tile.View):
+        op = op.operands[0].owner
+    if not isinstance(op, tile.LoadOp) or op.mask not in versions.masks or op.other is None:
+        return False
+    number = number_of(op.other)
+    return number == 0 and math.copysign(1, number) > 0 and is_prefix(op.mask, axis)
+
+
+def _number(registers: Registers, value: SSAValue | int) -> ir.Value:
+    """An int32 as i64."""
+    return ir.Constant(I64, value) if isinstance(value, int) else registers.builder.sext(registers.scalar(value), I64)
+
+
 def _own_buffer(registers: Registers, value: SSAValue) -> Buffer:
     return registers.pool.allocate(element_of_value(value), layout_of(value))
 
 
 def _moved(index: RegisterIndex, by: int) -> RegisterIndex:
     return RegisterIndex(index.const ^ by, index.terms)
-
-
-def is_sum(op: tile.ReduceOp) -> bool:
-    """Whether a reduction is the sum of one tile."""
-    return len(op.sources) == 1 and op.single_op is not None and op.single_op.kind.data == "add"

@@ -1,0 +1,199 @@
+"""Sums along rows: which loops walk rows one after the other, each from its beginning to its end.
+
+    side by side                                     one after the other
+    for k:                                           for each row r:
+        for each row r: total[r] += x(r, k)              for k, four at a time:
+                                                             total0 += x(r, k), total1 += x(r, k + 1), ..
+                                                         total[r] = (total0 + total1) + (total2 + total3)
+
+Side by side, eight rows hide the latency of additions, but a processor fetches ahead along a few rows only, and begins with eight
+new ones each time. Rows of a matrix lie one behind the other in memory: row by row, it never stops fetching. So a loop that
+only accumulates (`weft.codegen.cpu.accumulate`) has several accumulators for each row instead. Where an iteration has fewer
+registers of a row than that, several iterations are one.
+
+Such a loop
+
+1. only adds to what it carries, and only the sums of that along the rows are used, behind it. The order of the additions is then
+   free (docs/architecture.md, "Meaning");
+2. carries tiles whose lanes lie along the rows, in few registers each.
+
+Where all rows need the same registers from memory, as a matrix times a vector does, several rows are walked side by side: else
+each load of the matrix would take another load. They share the accumulators, too.
+
+Rows that no store behind the loop keeps (`weft.transforms.stored_part`) are left out. `weft.codegen.cpu.walk_rows` emits such
+loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from xdsl.dialects import scf
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from weft.codegen.cpu.accumulate import BUDGET, GROUP_BITS, Accumulation
+from weft.codegen.cpu.cost import work
+from weft.codegen.cpu.loops import axis_bits
+from weft.codegen.cpu.schedule import WHOLE, RegisterLoop, identity, is_recomputable
+from weft.codegen.cpu.side_sums import along_registers, to_source
+from weft.codegen.cpu.views import used_registers
+from weft.ir import tile
+from weft.ir.direct import defining_op
+from weft.ir.types import dtype_of, is_tile, layout_of
+from weft.layout import LinearLayout
+from weft.layout.algebra import f2
+from weft.transforms.stored_part import Limit, limits_of
+
+CHAINS: Final = 8
+"""The most registers of the machine that are added to in turns: an addition takes three or four cycles, and machines begin two in
+each."""
+
+ACCUMULATORS: Final = 4
+"""The most accumulators of one register of a tile."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How a loop walks rows. ``sources``: what is added to each carried tile, register by register. ``sums``: the reductions that
+    do so in the body, if any; ``behind``: those of the carried tiles behind the loop.
+
+    ``along`` are the register bits of a source that are added to one register of the carried tile, whose own become the
+    ``columns`` of the source. Registers that differ by the bits ``beside`` are walked together, by the ``rest`` one after the
+    other. 2 to the ``accumulators`` add up each register, and 2 to the ``iterations`` are one.
+    """
+
+    scalars: Sequence[Operation]
+    loop: RegisterLoop
+    layout: LinearLayout
+    sources: Sequence[SSAValue]
+    sums: Sequence[tile.ReduceOp]
+    behind: Sequence[tile.ReduceOp]
+    along: Sequence[int]
+    columns: Sequence[int]
+    within: Sequence[int]
+    beside: Sequence[int]
+    rest: Sequence[int]
+    limit: Limit | None
+    accumulators: int
+    iterations: int
+
+
+def walk_of(loop: scf.ForOp, found: Accumulation, bits: int) -> Walk | None:
+    """How to walk the rows of a loop that accumulates, on a machine whose registers have so many bits; None if it does not add up
+    rows."""
+    layout, registers = found.layout, found.summing or found.adding
+    arguments = [argument for argument in loop.body.block.args[1:] if is_tile(argument)]
+    behind = [_sum_behind(loop, loop.res[argument.index - 1]) for argument in arguments]
+    sums = [op for op in behind if op is not None]
+    sources = [_source(loop, argument, found) for argument in arguments]
+    added = [source for source in sources if source is not None]
+    if len(sums) < len(behind) or len(added) < len(sources) or len({op.axis.value.data for op in sums}) != 1:
+        return None
+    axis = sums[0].axis.value.data
+    lanes, within = (axis_bits(layout, dim, axis) for dim in ("lane", "register"))
+    if len(lanes) != layout.in_bits("lane"):
+        return None
+    rows = [bit for bit in _bits(layout) if bit not in within]
+    size = layout.in_size("lane") * max(dtype_of(source).itemsize for source in added)
+    chains = max(CHAINS * bits // (8 * size), 1).bit_length() - 1
+    along = along_registers(found.sums[0]) if found.sums else []
+    columns = to_source(found.sums[0]) if found.sums else identity(layout)[:-1]
+    beside = within
+    if _shares_registers(registers, [f2.apply(columns, bit) for bit in rows]):
+        beside = [*within, *rows[: max(chains - len(within), 0)]]
+    allowed = (BUDGET // max(work(registers.needs), 1)).bit_length() - 1
+    if len(beside) > GROUP_BITS or len(beside) > allowed:
+        return None
+    accumulators = max(min(chains, ACCUMULATORS.bit_length() - 1, allowed) - len(beside), 0)
+    iterations = max(accumulators - len(along), 0)
+    if iterations and not _counts(loop, 1 << iterations):
+        accumulators, iterations = accumulators - iterations, 0
+    if not accumulators and not rows:
+        return None
+    rest = [bit for bit in rows if bit not in beside]
+    return Walk(
+        found.scalars,
+        registers,
+        layout,
+        added,
+        found.sums,
+        sums,
+        along,
+        columns,
+        within,
+        beside,
+        rest,
+        _limit(loop, sums) if _is_in_order(sums[0], rest) else None,
+        accumulators,
+        iterations,
+    )
+
+
+def _bits(layout: LinearLayout) -> list[int]:
+    used = used_registers(layout)
+    return [1 << j for j in range(used.bit_length()) if used >> j & 1]
+
+
+def _sum_behind(loop: scf.ForOp, result: SSAValue) -> tile.ReduceOp | None:
+    """The sum that is the only use of a loop's result."""
+    uses = list(result.uses)
+    op = uses[0].operation if len(uses) == 1 else None
+    return op if isinstance(op, tile.ReduceOp) and op.parent is loop.parent and is_sum(op) else None
+
+
+def _source(loop: scf.ForOp, argument: BlockArgument, found: Accumulation) -> SSAValue | None:
+    """What the loop adds to a carried tile, register by register, if it does nothing else with the tile."""
+    end, dtype = loop.body.block.last_op, dtype_of(argument)
+    (use, *others) = argument.uses
+    total = use.operation
+    if others or end is None or not isinstance(total, tile.BinaryOp) or total.kind.data != "add":
+        return None
+    exact = dtype.bits >= 32 if dtype.is_float else dtype.is_integer
+    if not exact or not total.result.has_one_use() or end.operands[argument.index - 1] is not total.result:
+        return None
+    added = total.operands[1 - use.index]
+    op = defining_op(added)
+    if not isinstance(op, tile.ReduceOp) or op not in found.sums:
+        return None if found.sums else added
+    return op.sources[0] if added.has_one_use() and is_sum(op) else None
+
+
+def _limit(loop: scf.ForOp, sums: Sequence[tile.ReduceOp]) -> Limit | None:
+    """Up to which row all of the sums behind the loop are stored, where a mask says so."""
+    limits = [limits_of(op.results_[0], loop).get(0) for op in sums]
+    return limits[0] if len(set(limits)) == 1 else None
+
+
+def _is_in_order(op: tile.ReduceOp, rest: Sequence[int]) -> bool:
+    """Whether the registers of a sum's source that differ by these bits are the last of its rows, and in their order."""
+    layout = layout_of(op.sources[0])
+    if len(layout.shape) != 2 or op.axis.value.data != 1:
+        return False
+    moves = [layout.columns("register")[bit.bit_length() - 1] // layout.shape[1] for bit in rest]
+    return moves == [layout.shape[0] >> len(rest) - at for at in range(len(rest))]
+
+
+def _shares_registers(loop: RegisterLoop, rows: Sequence[int]) -> bool:
+    """Whether an iteration reads registers of several elements that are the same for all rows, which differ by these bits."""
+    for value, needed in loop.needs.items():
+        if not rows or not is_tile(value) or not any(layout_of(value).columns("lane")):
+            continue
+        if is_recomputable(value) and not isinstance(value.owner, tile.LoadOp):
+            continue
+        if all(at is not WHOLE and not any(at[bit.bit_length() - 1] for bit in rows) for at in needed):
+            return True
+    return False
+
+
+def _counts(loop: scf.ForOp, together: int) -> bool:
+    """Whether so many iterations may be one: they carry nothing but tiles, and the counter moves by a known number."""
+    step = defining_op(loop.step)
+    known = isinstance(step, tile.ConstantOp) and step.number > 0 and step.number * together < 1 << 31
+    return known and all(map(is_tile, loop.body.block.args[1:]))
+
+
+def is_sum(op: tile.ReduceOp) -> bool:
+    """Whether a reduction is the sum of one tile."""
+    return len(op.sources) == 1 and op.single_op is not None and op.single_op.kind.data == "add"
