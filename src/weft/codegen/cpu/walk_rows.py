@@ -261,7 +261,7 @@ def _masks_zeros(value: SSAValue, versions: MaskVersions, axis: Mapping[SSAValue
     op = value.owner
     while isinstance(op, Operation) and tile.is_a(op, tile.View):
         op = op.operands[0].owner
-    if not isinstance(op, tile.LoadOp) or op.mask not in versions.masks or op.other is None:
+    if not isinstance(op, tile.LoadOp) or op.mask is None or op.other is None or op.mask not in versions.masks:
         return False
     number = number_of(op.other)
     return number == 0 and math.copysign(1, number) > 0 and is_prefix(op.mask, axis)
