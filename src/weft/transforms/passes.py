@@ -35,6 +35,7 @@ from weft.transforms.pack_dots import PackDots
 from weft.transforms.simplify import Simplify
 from weft.transforms.split_sums import SplitSums
 from weft.transforms.widen_dot import WidenDot
+from weft.transforms.widen_packs import WidenPacks
 
 PASSES: Final[dict[str, type[ModulePass]]] = {
     one.name: one
@@ -65,6 +66,7 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         SplitSums,
         UniformCarry,
         WidenDot,
+        WidenPacks,
     )
 }
 """Every pass by its name. ``weft opt`` runs them one by one; each has FileCheck files in ``tests/transforms/filecheck``."""

@@ -13,6 +13,7 @@ from llvmlite import ir
 from weft.codegen.cpu.bounds import check
 from weft.codegen.cpu.branches import either
 from weft.codegen.cpu.lane_by_lane import lane_by_lane
+from weft.codegen.cpu.likely_runs import ends_decide
 from weft.codegen.cpu.masks import distinct, is_prefix
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.rows_ahead import RowsAhead
@@ -134,12 +135,19 @@ class Accesses:
         """A gather, or a plain load where the addresses turn out to be a run: offsets that wrap around seldom do so
         within a register."""
         emitter, builder = self._emitter, self._builder
-        addresses, lanes = emitter.vector(op.pointer, index), layout_of(op.pointer).in_size("lane")
+        lanes = layout_of(op.pointer).in_size("lane")
         storage = element.storage_type(lanes)
-        first = builder.extract_element(addresses, ir.Constant(I32, 0))
-        steps = ir.Constant(ir.VectorType(I64, lanes), [element.size * lane for lane in range(lanes)])
-        run = builder.icmp_unsigned("==", addresses, builder.add(emitter.splat(first, lanes), steps))
-        whole = all_lanes(builder, run if mask is None else builder.and_(run, mask))
+        if ends_decide(op.pointer, emitter.facts.axis):
+            first, last = (emitter.lane(op.pointer, index, lane) for lane in (0, lanes - 1))
+            whole = builder.icmp_unsigned("==", builder.sub(last, first), ir.Constant(I64, element.size * (lanes - 1)))
+            if mask is not None:
+                whole = builder.and_(whole, all_lanes(builder, mask))
+        else:
+            addresses = emitter.vector(op.pointer, index)
+            first = builder.extract_element(addresses, ir.Constant(I32, 0))
+            steps = ir.Constant(ir.VectorType(I64, lanes), [element.size * lane for lane in range(lanes)])
+            run = builder.icmp_unsigned("==", addresses, builder.add(emitter.splat(first, lanes), steps))
+            whole = all_lanes(builder, run if mask is None else builder.and_(run, mask))
         with builder.if_else(whole, likely=True) as (plain, otherwise):
             with plain:
                 loaded = builder.load(builder.inttoptr(first, POINTER), typ=storage, align=element.size)

@@ -53,6 +53,7 @@ from weft.transforms.narrow_operands import NarrowOperands
 from weft.transforms.pack_dots import PackDots
 from weft.transforms.split_sums import SplitSums, sums_of
 from weft.transforms.widen_dot import WidenDot
+from weft.transforms.widen_packs import WidenPacks
 
 
 class _Program(NamedTuple):
@@ -88,7 +89,13 @@ class CpuMachine:
             Cse(),
             Dce(),
             *(
-                [MarkInvariantLoads(), NarrowOperands(features), PackDots(self.target.vector_bits, features), Dce()]
+                [
+                    MarkInvariantLoads(),
+                    NarrowOperands(features),
+                    PackDots(self.target.vector_bits, features),
+                    WidenPacks(self.target.vector_bits),
+                    Dce(),
+                ]
                 if disjoint
                 else []
             ),

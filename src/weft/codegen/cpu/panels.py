@@ -16,8 +16,9 @@ from weft.codegen.cpu.schedule import grouped_registers
 from weft.codegen.cpu.slots import NUMBERS, Slots
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element, element_of_value
+from weft.codegen.llvm.interleave import interleaved
 from weft.codegen.llvm.masked import concatenated
-from weft.codegen.llvm.types import BF16, I1, I16, I64, POINTER, intrinsic, shuffle
+from weft.codegen.llvm.types import BF16, I1, I8, I16, I64, POINTER, intrinsic
 from weft.ir import tile
 from weft.ir.cpu import ClaimOp, PackOp, Panel
 from weft.ir.types import dtype_of, layout_of, shape_of
@@ -67,16 +68,19 @@ def pack(registers: Registers, op: PackOp, index: RegisterIndex) -> None:
         return
     first = RegisterIndex(index.const & ~last, index.terms)
     place = _place(registers, op, panel, first, element.size)
-    align = element.size * layout_of(op.value).in_size("lane")
+    lanes = layout_of(op.value).in_size("lane")
+    vectors = [vector]
     if bits:
         numbers = [f2.apply(bits, j) for j in range(panel.group)]
         indices = [RegisterIndex(first.const | number, index.terms) for number in numbers]
-        parts = [_stored(registers, op, each) for each in indices]
-        lanes = layout_of(op.value).in_size("lane")
-        order = [part * lanes + lane for lane in range(lanes) for part in range(panel.group)]
-        joined = concatenated(builder, parts)
-        vector, align = shuffle(builder, joined, order), align * panel.group
-    builder.store(vector, place, align=min(_LINE, align))
+        vectors = interleaved(builder, [_stored(registers, op, each) for each in indices], element.size)
+    pieces = max(1, lanes // panel.width) if panel.width else 1
+    each = len(vectors) // pieces
+    align = min(_LINE, element.size * lanes * each)
+    for i in range(pieces):
+        piece = concatenated(builder, vectors[i * each : (i + 1) * each])
+        further = ir.Constant(I64, i * panel.width * panel.depth * element.size)
+        builder.store(piece, builder.gep(place, [further], source_etype=I8) if i else place, align=align)
 
 
 def _stored(registers: Registers, op: PackOp, index: RegisterIndex) -> ir.Value:

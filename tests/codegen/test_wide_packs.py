@@ -1,0 +1,160 @@
+"""Panels of narrow elements, packed by long registers: their interleaving lane by lane, and products whose columns wrap around
+within a register, beside NumPy on whole numbers."""
+
+# Kernels give constexpr variables plain values, which no type checker can know to be right.
+# pyright: reportAssignmentType=false, reportArgumentType=false, reportIndexIssue=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, Final
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from llvmlite import ir
+from numpy.typing import NDArray
+from xdsl.dialects import func
+
+import weft
+import weft.language as tl
+from host_targets import compiled_for
+from weft import target as targets
+from weft.codegen.cpu.likely_runs import ends_decide
+from weft.codegen.llvm.interleave import interleaved
+from weft.codegen.llvm.types import I64, POINTER, Module
+from weft.frontend import KernelFunction
+from weft.ir import tile
+from weft.ir.types import shape_of
+from weft.runtime import compiler
+from weft.target import CpuTarget, host
+from weft.transforms.axis import analyse
+
+if TYPE_CHECKING:
+    from codegen.conftest import Differential
+
+pytestmark = pytest.mark.jit
+
+Array = NDArray[Any]
+
+PARTS: Final = (
+    *((1, 16, 1), (2, 8, 2), (2, 32, 2), (4, 4, 1), (4, 16, 1), (4, 32, 1), (4, 64, 1), (4, 32, 2)),
+    *((8, 16, 1), (8, 64, 1)),
+)
+"""How many vectors, their lanes, and the bytes of an element."""
+
+
+@pytest.mark.parametrize(("parts", "lanes", "size"), PARTS)
+def test_lanes_take_turns(parts: int, lanes: int, size: int) -> None:
+    module = Module("test", host().triple, host().enabled)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, POINTER]), "interleave")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    type_, source, result = ir.VectorType(ir.IntType(8 * size), lanes), *function.args
+
+    def at(pointer: ir.Value, i: int) -> ir.Value:
+        return builder.gep(pointer, [ir.Constant(I64, i)], source_etype=type_)
+
+    vectors = [builder.load(at(source, i), typ=type_, align=1) for i in range(parts)]
+    for i, vector in enumerate(interleaved(builder, vectors, size)):
+        builder.store(vector, at(result, i), align=1)
+    builder.ret_void()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), machine)
+    engine.finalize_object()
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(engine.get_function_address("interleave"))
+    given = np.arange(parts * lanes, dtype=f"u{size}")
+    found = np.zeros_like(given)
+    call(given.ctypes.data, found.ctypes.data)
+    assert np.array_equal(found, given.reshape(parts, lanes).T.ravel())
+
+
+@KernelFunction
+def product(
+    a_ptr: Any, b_ptr: Any, c_ptr: Any, K: Any, columns: Any, shift: Any,
+    M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, WAY: tl.constexpr,
+) -> None:  # fmt: skip
+    """Columns of ``b`` that wrap around, stay at the last one, or end."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N) - shift, tl.arange(0, BK)
+    column = n % columns if WAY == "rem" else tl.minimum(n, columns - 1) if WAY == "min" else n
+    total = tl.zeros((M, N), tl.int32)
+    for at in range(0, K, BK):
+        a = tl.load(a_ptr + m[:, None] * K + (at + k)[None, :], mask=(at + k)[None, :] < K, other=0)
+        inside = (at + k)[:, None] < K
+        if WAY == "mask":
+            inside = inside & (n < columns)[None, :]
+        b = tl.load(b_ptr + 200 + (at + k)[:, None] * 400 + column[None, :], mask=inside, other=0)
+        total = tl.dot(a, b, total)
+    tl.store(c_ptr + m[:, None] * N + tl.arange(0, N)[None, :], total)
+
+
+@pytest.fixture(params=["native", "x86-64-v4", "x86-64-v3,+avxvnni", "x86-64-v3", "x86-64", "native,-i8mm"])
+def at(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> CpuTarget:
+    """A target that this machine can run, as what is compiled for."""
+    return compiled_for(request.param, monkeypatch)
+
+
+SIZES: Final = ((1000, 0), (128, 0), (127, 0), (64, 3), (63, 0), (37, 0), (7, 0), (1, 0), (16, 64), (100, 65))
+"""How many columns there are, and how far behind the first the tile begins: remainders of negative numbers are negative."""
+
+
+@pytest.mark.parametrize("way", ["rem", "min", "mask"])
+def test_columns_that_wrap_around(differ: Differential, at: CpuTarget, way: str) -> None:
+    """In every register, in some, and in none; with a depth that no group divides."""
+    m, n, k = 4, 128, 75
+    r = np.random.default_rng(1)
+    a, b = (r.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, 400)))
+    out, numbers = np.zeros((m, n), np.int32), np.int32(k)
+    arguments = {"a_ptr": a, "b_ptr": b, "c_ptr": out, "K": numbers, "columns": numbers, "shift": numbers}
+    kernel = differ.build(product, **arguments, M=m, N=n, BK=64, WAY=way)
+    code = differ.compiled(kernel, disjoint=True)
+    for columns, shift in SIZES:
+        wanted = np.arange(n) - shift
+        if way == "mask":
+            wanted, there = np.minimum(wanted, 190), wanted < columns
+        else:
+            wanted = np.fmod(wanted, columns) if way == "rem" else np.minimum(wanted, min(columns, 190) - 1)
+            there = np.ones(n, bool)
+        right = b[:, 200 + wanted].astype(np.int64) * there
+        differ.launch(
+            code, [a, b, out, numbers, np.int32(columns if way != "min" else min(columns, 190)), np.int32(shift)]
+        )
+        assert np.array_equal(out, a.astype(np.int64) @ right), (columns, shift)
+
+
+@weft.jit
+def columns_of(b_ptr: Any, c_ptr: Any, columns: Any, WAY: tl.constexpr) -> None:
+    """A tile whose columns are chosen in one of several ways."""
+    k, n = tl.arange(0, 16), tl.program_id(0) * 64 + tl.arange(0, 64)
+    column = n
+    if WAY == "rem":
+        column = 5 + n % columns
+    elif WAY == "min":
+        column = tl.minimum(n, columns - 1)
+    elif WAY == "max":
+        column = tl.maximum(n, columns)
+    elif WAY == "twice":
+        column = 2 * n % columns
+    elif WAY == "sum":
+        column = n % columns + n
+    elif WAY == "own":
+        column = n % (n + columns)
+    elif WAY == "loaded":
+        column = tl.load(c_ptr + n) % columns
+    b = tl.load(b_ptr + (k * columns)[:, None] + column[None, :])
+    tl.store(c_ptr + tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)[None, :], b.to(tl.int32))
+
+
+@pytest.mark.parametrize(
+    ("way", "expected"),
+    [("run", 1), ("rem", 1), ("min", 1), ("max", 0), ("twice", 0), ("sum", 0), ("own", 0), ("loaded", 0)],
+)
+def test_where_the_ends_decide(way: str, expected: int) -> None:
+    """Where a run wraps around or stays at its last number; of other ways some would do, but are not looked for."""
+    b, c = np.zeros(4096, np.int8), np.zeros(1024, np.int32)
+    handle = columns_of.compile(b, c, 100, WAY=way)
+    module = compiler.laid_out(handle.kernel, handle.signature, handle.options, targets.host())
+    function = next(op for op in module.walk() if isinstance(op, func.FuncOp))
+    (load,) = [op for op in module.walk() if isinstance(op, tile.LoadOp) and shape_of(op.pointer) == (16, 64)]
+    assert ends_decide(load.pointer, analyse(function)) == bool(expected)
