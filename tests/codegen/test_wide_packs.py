@@ -25,6 +25,7 @@ from weft.codegen.llvm.interleave import interleaved
 from weft.codegen.llvm.types import I64, POINTER, Module
 from weft.frontend import KernelFunction
 from weft.ir import tile
+from weft.ir.cpu import PackOp
 from weft.ir.types import shape_of
 from weft.runtime import compiler
 from weft.target import CpuTarget, host
@@ -123,6 +124,17 @@ def test_columns_that_wrap_around(differ: Differential, at: CpuTarget, way: str)
         assert np.array_equal(out, a.astype(np.int64) @ right), (columns, shift)
 
 
+def test_addresses_take_no_memory(differ: Differential) -> None:
+    """Remainders are kept for each column: 512 bytes, and not an address of 8 bytes for each of 64 x 128 elements."""
+    number, a, b, c = np.int32(1), np.zeros(1, np.int8), np.zeros(1, np.int8), np.zeros(1, np.int32)
+    arguments = {"a_ptr": a, "b_ptr": b, "c_ptr": c, "K": number, "columns": number, "shift": number}
+    wrapped, plain = (
+        differ.compiled(differ.build(product, **arguments, M=4, N=128, BK=64, WAY=way), disjoint=True).scratch
+        for way in ("rem", "run")
+    )
+    assert wrapped - plain <= 1024
+
+
 @weft.jit
 def columns_of(b_ptr: Any, c_ptr: Any, columns: Any, WAY: tl.constexpr) -> None:
     """A tile whose columns are chosen in one of several ways."""
@@ -158,3 +170,36 @@ def test_where_the_ends_decide(way: str, expected: int) -> None:
     function = next(op for op in module.walk() if isinstance(op, func.FuncOp))
     (load,) = [op for op in module.walk() if isinstance(op, tile.LoadOp) and shape_of(op.pointer) == (16, 64)]
     assert ends_decide(load.pointer, analyse(function)) == bool(expected)
+
+
+@weft.jit
+def cut_off(a_ptr: Any, b_ptr: Any, c_ptr: Any, columns: Any, TWICE: tl.constexpr) -> None:
+    """Columns that wrap around, of which the first are stored; and of another product, if ``TWICE``, all."""
+    m, k, n = tl.arange(0, 16), tl.arange(0, 16), tl.arange(0, 64)
+    total, other = tl.zeros((16, 64), tl.float32), tl.zeros((16, 64), tl.float32)
+    for at in range(0, 64, 16):
+        a = tl.load(a_ptr + m[:, None] * 64 + (at + k)[None, :])
+        b = tl.load(b_ptr + (at + k)[:, None] * columns + (n % columns)[None, :])
+        total = tl.dot(a, b, total)
+        if TWICE:
+            other = tl.dot(a, b, other)
+    tl.store(c_ptr + m[:, None] * columns + n[None, :], total, mask=(n < columns)[None, :])
+    if TWICE:
+        tl.store(c_ptr + 1024 + m[:, None] * 64 + n[None, :], other)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_only_columns_that_are_stored_are_packed(twice: bool) -> None:
+    """Unless another product stores all of them."""
+    r = np.random.default_rng(1)
+    for columns in (1, 16, 31, 32, 33, 63, 64):
+        a, b = (r.integers(-4, 5, shape).astype(np.float32) for shape in ((16, 64), (64, columns)))
+        out = np.zeros(2048, np.float32)
+        cut_off[(1,)](a, b, out, columns, TWICE=twice)
+        assert np.array_equal(out[: 16 * columns].reshape(16, columns), a @ b)
+        if twice:
+            assert np.array_equal(out[1024:].reshape(16, 64), a @ b[:, np.arange(64) % columns])
+    handle = cut_off.compile(a, b, out, 33, TWICE=twice)
+    module = compiler.laid_out(handle.kernel, handle.signature, handle.options, targets.host())
+    sizes = [op.size for op in module.walk() if isinstance(op, PackOp) and not op.axis.value.data]
+    assert [isinstance(size.owner, tile.ConstantOp) for size in sizes] == [twice] * len(sizes)

@@ -260,12 +260,13 @@ class _Rewriting:
         return before.binary("max", before.binary("min", count, all_), before.number(0))
 
     def _sizes(self, before: _Inserter, wanted: dict[int, tuple[SSAValue, SSAValue]]) -> dict[int, SSAValue]:
-        """How much of each operand is packed, across: as many rows of a left one as all of its dots want, else all."""
+        """How much of each operand is packed, across: as much as all of its dots want, if that is one number; else all, as of a
+        left one whose columns are contiguous."""
         found: dict[int, SSAValue] = {}
         for i, each in self._factors.items():
-            for operand, size in ((each.left, wanted[i][0]), (each.right, None)):
-                by_rows = size is not None and not operand.panel.width and found.get(id(operand), size) is size
-                found[id(operand)] = size if by_rows and size is not None else before.number(operand.size)
+            for operand, size in ((each.left, wanted[i][0]), (each.right, wanted[i][1])):
+                whole = operand.panel.axis == 1 and operand.panel.width or found.get(id(operand), size) is not size
+                found[id(operand)] = before.number(operand.size) if whole else size
         return found
 
     def _trips(self, before: _Inserter, level: Level) -> SSAValue:

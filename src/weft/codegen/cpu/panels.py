@@ -7,6 +7,8 @@ the launch does not write (`weft.transforms.nests`).
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
@@ -58,22 +60,40 @@ def _as_integer(registers: Registers, key: SSAValue) -> ir.Value:
 
 
 def pack(registers: Registers, op: PackOp, index: RegisterIndex) -> None:
-    """Writes one register of a step's tile; of registers in a group all, when the last of them comes."""
-    builder, element, panel = registers.builder, Element(dtype_of(op.value)), op.geometry
+    """Writes one register of a step's tile, unless it is of columns that are not wanted; of registers in a group all, when the
+    last of them comes."""
     bits = grouped_registers(op)
     last = sum(bits)
     assert not any(image & last for _, images in index.terms for image in images), "groups are unrolled"
-    vector = _stored(registers, op, index)
     if index.const & last != last:
         return
     first = RegisterIndex(index.const & ~last, index.terms)
+    wanted = _is_wanted(registers, op, first)
+    with nullcontext() if wanted is None else registers.builder.if_then(wanted, likely=True), registers.scope():
+        _write(registers, op, first, bits)
+
+
+def _is_wanted(registers: Registers, op: PackOp, index: RegisterIndex) -> ir.Value | None:
+    """Whether the columns of a right panel's group are wanted in which a register begins; None where all are."""
+    builder, panel, size = registers.builder, op.geometry, registers.scalar(op.size)
+    if panel.axis or isinstance(size, ir.Constant):
+        return None
+    columns = shape_of(op.value)[1]
+    moves = [column & columns - panel.width for column in layout_of(op.value).columns("register")]
+    dynamic, fixed = index.through(moves).emit(builder)
+    group: ir.Value = ir.Constant(I64, fixed)
+    return builder.icmp_signed("<", group if dynamic is None else builder.add(dynamic, group), size)
+
+
+def _write(registers: Registers, op: PackOp, first: RegisterIndex, bits: list[int]) -> None:
+    """Writes the registers of a group, which differ by ``bits``."""
+    builder, element, panel = registers.builder, Element(dtype_of(op.value)), op.geometry
     place = _place(registers, op, panel, first, element.size)
     lanes = layout_of(op.value).in_size("lane")
-    vectors = [vector]
+    indices = [RegisterIndex(first.const | f2.apply(bits, j), first.terms) for j in range(panel.group)]
+    vectors = [_stored(registers, op, each) for each in indices]
     if bits:
-        numbers = [f2.apply(bits, j) for j in range(panel.group)]
-        indices = [RegisterIndex(first.const | number, index.terms) for number in numbers]
-        vectors = interleaved(builder, [_stored(registers, op, each) for each in indices], element.size)
+        vectors = interleaved(builder, vectors, element.size)
     pieces = max(1, lanes // panel.width) if panel.width else 1
     each = len(vectors) // pieces
     align = min(_LINE, element.size * lanes * each)

@@ -4,6 +4,9 @@
 buffer if it costs more to compute than to read; the first loop that computes it at its own registers writes it. What a dot or a
 conversion reads is always kept: they read whole tiles.
 
+*Addresses in parts*: what rows and columns add to the addresses of a tile is broadcast, and each such part has a buffer of its
+own if it costs much. The sum is computed again: a tile of addresses takes 8 bytes an element, more than what it leads to.
+
 *In place*: a dot accumulates in its accumulator's buffer where no other op reads the old value, and where a loop carries the
 result, the carried tile itself is that buffer.
 """
@@ -11,11 +14,12 @@ result, the carried tile itself is that buffer.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from typing import TypeGuard
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.codegen.cpu.cost import COST_OF_READING, Costs
+from weft.codegen.cpu.cost import COST_OF_READING, Costs, weight
 from weft.codegen.cpu.schedule import (
     Item,
     RegisterLoop,
@@ -33,7 +37,8 @@ from weft.codegen.cpu.schedule import (
 from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.rearranging import crossed
 from weft.ir import cpu, tile
-from weft.ir.types import is_tile, layout_of
+from weft.ir.direct import operands_of
+from weft.ir.types import dtype_of, is_tile, layout_of
 
 
 class BufferPlacement:
@@ -104,7 +109,7 @@ class BufferPlacement:
                 schedule.buffered.add(value)
                 home.kept.append(value)
             return set()
-        worth = (len(wanted) > 1 or grown) and self._costs.of(value) > COST_OF_READING
+        worth = (len(wanted) > 1 or grown) and self._cost(value) > COST_OF_READING
         if not wanted or not (forced or worth):
             return wanted
         schedule.buffered.add(value)
@@ -116,6 +121,23 @@ class BufferPlacement:
         trace([value], loop.layout, loop.needs, schedule.buffered)
         schedule.items.insert(schedule.items.index(first), loop)
         return {loop}
+
+    def _cost(self, value: SSAValue) -> int:
+        """Vector instructions to compute a register of the value again; of a sum of addresses and offsets, beside its parts."""
+        cost, pending, seen = 0, [value], {value}
+        while pending:
+            current = pending.pop()
+            op = current.owner
+            if isinstance(op, tile.BroadcastOp) and _grows(op):
+                cost += 1
+            elif _is_sum(op):
+                parts = [operand for operand in operands_of(op) if is_tile(operand) and operand not in seen]
+                seen.update(parts)
+                pending += parts
+                cost += weight(op)
+            else:
+                cost += self._costs.of(current)
+        return cost
 
     def _share(self, block: Block, schedule: Schedule) -> None:
         """Lets a dot accumulate in place: its accumulator's buffer becomes the result's, where no other op reads the old value;
@@ -166,6 +188,13 @@ def _covers(loop: RegisterLoop, value: SSAValue) -> bool:
     """Whether a loop computes each register of a value at its own: not the half of them that a split takes."""
     sizes = [used_registers(layout).bit_count() for layout in (loop.layout, layout_of(value))]
     return sizes[0] == sizes[1] and loop.needs.get(value) == {identity(loop.layout)}
+
+
+def _is_sum(op: Operation | Block) -> TypeGuard[Operation]:
+    """Whether an op adds offsets, to addresses or to each other."""
+    if isinstance(op, tile.BinaryOp):
+        return op.kind.data == "add" and dtype_of(op.result).is_integer
+    return isinstance(op, tile.AddPtrOp)
 
 
 def _grows(op: tile.BroadcastOp) -> bool:
