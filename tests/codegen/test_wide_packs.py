@@ -174,8 +174,8 @@ def test_where_the_ends_decide(way: str, expected: int) -> None:
 
 @weft.jit
 def cut_off(a_ptr: Any, b_ptr: Any, c_ptr: Any, columns: Any, TWICE: tl.constexpr) -> None:
-    """Columns that wrap around, of which the first are stored; and of another product, if ``TWICE``, all."""
-    m, k, n = tl.arange(0, 16), tl.arange(0, 16), tl.arange(0, 64)
+    """Columns that wrap around, of which the first are stored; and of another product, if ``TWICE``, half as many."""
+    m, k, n, half = tl.arange(0, 16), tl.arange(0, 16), tl.arange(0, 64), columns // 2
     total, other = tl.zeros((16, 64), tl.float32), tl.zeros((16, 64), tl.float32)
     for at in range(0, 64, 16):
         a = tl.load(a_ptr + m[:, None] * 64 + (at + k)[None, :])
@@ -185,12 +185,12 @@ def cut_off(a_ptr: Any, b_ptr: Any, c_ptr: Any, columns: Any, TWICE: tl.constexp
             other = tl.dot(a, b, other)
     tl.store(c_ptr + m[:, None] * columns + n[None, :], total, mask=(n < columns)[None, :])
     if TWICE:
-        tl.store(c_ptr + 1024 + m[:, None] * 64 + n[None, :], other)
+        tl.store(c_ptr + 1024 + m[:, None] * columns + n[None, :], other, mask=(n < half)[None, :])
 
 
 @pytest.mark.parametrize("twice", [False, True])
 def test_only_columns_that_are_stored_are_packed(twice: bool) -> None:
-    """Unless another product stores all of them."""
+    """Unless another product stores other ones."""
     r = np.random.default_rng(1)
     for columns in (1, 16, 31, 32, 33, 63, 64):
         a, b = (r.integers(-4, 5, shape).astype(np.float32) for shape in ((16, 64), (64, columns)))
@@ -198,8 +198,41 @@ def test_only_columns_that_are_stored_are_packed(twice: bool) -> None:
         cut_off[(1,)](a, b, out, columns, TWICE=twice)
         assert np.array_equal(out[: 16 * columns].reshape(16, columns), a @ b)
         if twice:
-            assert np.array_equal(out[1024:].reshape(16, 64), a @ b[:, np.arange(64) % columns])
+            half = out[1024:][: 16 * columns].reshape(16, columns)
+            assert np.array_equal(half, (a @ b) * (np.arange(columns) < columns // 2))
     handle = cut_off.compile(a, b, out, 33, TWICE=twice)
     module = compiler.laid_out(handle.kernel, handle.signature, handle.options, targets.host())
     sizes = [op.size for op in module.walk() if isinstance(op, PackOp) and not op.axis.value.data]
     assert [isinstance(size.owner, tile.ConstantOp) for size in sizes] == [twice] * len(sizes)
+
+
+@weft.jit
+def narrower_first(a_ptr: Any, b_ptr: Any, c_ptr: Any, TWICE: tl.constexpr) -> None:
+    """16 rows by 64 of 128 columns. Even rows of programs store 8 columns of the product and 9 of the second, odd ones all."""
+    p = tl.program_id(0) // 2
+    first, second = 8 + p % 2 * 56, 9 + p % 2 * 55
+    m, k, n = p * 16 + tl.arange(0, 16), tl.arange(0, 16), tl.arange(0, 64)
+    column = tl.program_id(0) % 2 * 64 + n
+    total, other = tl.zeros((16, 64), tl.int32), tl.zeros((16, 64), tl.int32)
+    for at in range(0, 64, 16):
+        b = tl.load(b_ptr + (at + k)[:, None] * 128 + column[None, :])
+        total = tl.dot(tl.load(a_ptr + m[:, None] * 64 + (at + k)[None, :]), b, total)
+        if TWICE:
+            other = tl.dot(tl.load(a_ptr + 8192 + m[:, None] * 64 + (at + k)[None, :]), b, other)
+    out = m[:, None] * 128 + column[None, :]
+    tl.store(c_ptr + out, total, mask=(n < first)[None, :])
+    if TWICE:
+        tl.store(c_ptr + 16384 + out, other, mask=(n < second)[None, :])
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_panels_that_are_found_have_the_sums_of_all_their_columns(twice: bool) -> None:
+    """Two panels in turn, which a program fills that wants fewer columns than the next."""
+    r = np.random.default_rng(1)
+    a, b = (r.integers(-128, 128, shape).astype(np.int8) for shape in ((2, 128, 64), (64, 128)))
+    out = np.full((2, 8, 16, 2, 64), 7, np.int32)
+    narrower_first[(16,)](a, b, out, TWICE=twice)
+    expected = (a.astype(np.int64) @ b.astype(np.int64)).reshape(out.shape)
+    n, odd = np.arange(64), np.arange(8)[:, None, None, None] % 2
+    stored = np.stack(np.broadcast_arrays(n < 8 + 56 * odd, (n < 9 + 55 * odd) & twice))
+    assert np.array_equal(out, np.where(stored, expected, 7))

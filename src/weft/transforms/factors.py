@@ -40,6 +40,8 @@ class Operand:
     value: SSAValue
     slice: Slice
     panel: Panel
+    excess: bool = False
+    """Whether a number of 4 bytes for each column lies behind the panel (`weft.codegen.cpu.product`)."""
     most: int = SLOTS_BYTES
     """The bytes of all panels of the operand that a thread keeps."""
 
@@ -50,8 +52,8 @@ class Operand:
 
     @property
     def bytes(self) -> int:
-        """The bytes of a panel."""
-        return self.panel.bytes(self.size, dtype_of(self.value).itemsize)
+        """The bytes of a panel, and of what lies behind it."""
+        return self.panel.bytes(self.size, dtype_of(self.value).itemsize) + (4 * self.size if self.excess else 0)
 
     @property
     def slots(self) -> int:
@@ -90,10 +92,10 @@ def factors_of(nest: Nest, vector_bits: int, features: frozenset[str]) -> dict[i
         pair: list[Operand] = []
         narrow = chosen[i] is not FMA
         left, right = _panels(dot, chosen[i], depth, vector_bits)
-        for value, panel in ((dot.a, left), (dot.b, right)):
+        for value, panel, excess in ((dot.a, left, False), (dot.b, right, chosen[i].unsigned)):
             source = _narrow(value) if narrow else value
             operand = known.setdefault(
-                (source, panel), Operand(source, slice_of(source, nest.loop.parent_block(), nest), panel)
+                (source, panel), Operand(source, slice_of(source, nest.loop.parent_block(), nest), panel, excess)
             )
             if any(isinstance(inner, tile.DotOp) for op in operand.slice.inside for inner in op.walk()):
                 return None
@@ -120,8 +122,8 @@ def factors_of_one(dot: tile.DotOp, vector_bits: int, features: frozenset[str]) 
     chosen = instruction if narrow else FMA
     panels = _panels(dot, chosen, k, vector_bits)
     return Factors(
-        Operand(left, slice_of(left, dot.parent_block()), panels[0], ONE_SLOTS_BYTES),
-        Operand(right, part, panels[1], ONE_SLOTS_BYTES),
+        Operand(left, slice_of(left, dot.parent_block()), panels[0], most=ONE_SLOTS_BYTES),
+        Operand(right, part, panels[1], chosen.unsigned, ONE_SLOTS_BYTES),
         chosen,
     )
 

@@ -13,6 +13,8 @@ neighbours together, as a *word* of 4 bytes: the kernel is the same, on words. W
 integers as unsigned ones, the panel has them 128 higher, and 128 times the right operand's column is subtracted from the sums:
 
     sum (a + 128) b - 128 sum b = sum a b        modulo 2^32, in which the instructions add; none of them saturates
+
+That excess depends on the right panel alone. It is computed once, and lies behind the panel.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from weft.codegen.cpu.values import Registers
 from weft.codegen.llvm.types import BF16, I8, I16, I32, I64, POINTER, constant, intrinsic, lanes_of
 from weft.dtypes import DType
 from weft.ir import tile
-from weft.ir.cpu import MultiplyOp
+from weft.ir.cpu import ClaimOp, MultiplyOp
 from weft.ir.types import dtype_of, shape_of
 from weft.target import PRODUCTS, CpuTarget
 
@@ -89,6 +91,7 @@ class _Product:
     def __init__(self, registers: Registers, op: MultiplyOp, result: Buffer, start: float | None):
         """``start`` is the constant that the sums begin with; else they are in memory."""
         self._registers = registers
+        self._op = op
         self.builder = registers.builder
         self.dtype = dtype_of(op.acc)
         self.m, self.n = shape_of(op.acc)
@@ -102,6 +105,7 @@ class _Product:
         self.steps = self.builder.udiv(registers.scalar(op.depth), ir.Constant(I64, UNROLL * self.neighbours))
         self.element = result.element.register_type(None)
         self.vector = ir.VectorType(self.element, self.block.lanes)
+        self._align = min(64, self.dtype.itemsize * self.block.lanes)
         self.start = None if start is None else constant(self.dtype, start, self.block.lanes)
         self.word: ir.Type = self.element if product.group == 1 else I32
 
@@ -118,10 +122,13 @@ class _Product:
     def emit(self) -> None:
         """All blocks of the result that are wanted: a group of the right panel stays in cache while the rows go by."""
         width = self.right.width
+        if self.product.unsigned:
+            self._keep_excess()
         with over_blocks(self._registers, self.wanted[1], self.n, width) as j:
             b = self._at(self.b, self._times(j, width * self.right.depth))
             c = self._at(self.c, self._times(j, width))
-            excess = self._excess(b) if self.product.unsigned else []
+            places = self._excess_at(j) if self.product.unsigned else []
+            excess: list[ir.Value] = [self.builder.load(place, typ=self.vector, align=self._align) for place in places]
             for part, over in self._parts():
                 with over as row:
                     part._block(self._left(row), b, self._at(c, self._times(row, self.n)), excess)
@@ -165,6 +172,24 @@ class _Product:
             return row * left.pitch(self.dtype.itemsize) + k
         return row // left.width * left.width * left.depth + k * left.width + row % left.width
 
+    def _keep_excess(self) -> None:
+        """Writes the excess of each column behind a right panel that was just filled, of as many columns as were packed. The
+        multiplications of other programs find it there."""
+        claim = self._op.right.owner
+        assert isinstance(claim, ClaimOp), "a panel was claimed"
+        packed = self.wanted[1] if self._op.columns in claim.keys else ir.Constant(I64, self.n)
+        with self.builder.if_then(self._registers.scalar(claim.stale)), self._registers.scope():
+            width = self.right.width
+            with over_blocks(self._registers, packed, self.n, width) as j:
+                b = self._at(self.b, self._times(j, width * self.right.depth))
+                for place, value in zip(self._excess_at(j), self._excess(b), strict=True):
+                    self.builder.store(value, place, align=self._align)
+
+    def _excess_at(self, j: ir.Value | None) -> list[ir.Value]:
+        """Where the excess of a group's columns is."""
+        first = self._at(self.b, self._times(j, self.right.width), self.n * self.right.depth)
+        return [self._at(first, None, v * self.block.lanes) for v in range(self.block.columns)]
+
     def _excess(self, b: ir.Value) -> list[ir.Value]:
         """128 times the sums of a group's columns, by the instruction itself."""
         high = self._registers.splat(ir.Constant(I32, -0x7F7F7F80), self.block.lanes)
@@ -179,8 +204,7 @@ class _Product:
         return [reduce(self.builder.add, sums[v :: self.block.columns]) for v in range(self.block.columns)]
 
     def _block(self, a: ir.Value, b: ir.Value, c: ir.Value, excess: list[ir.Value]) -> None:
-        builder, block = self.builder, self.block
-        align = min(64, self.dtype.itemsize * block.lanes)
+        builder, block, align = self.builder, self.block, self._align
         places = [
             self._at(c, None, r * self.n + v * block.lanes) for r in range(block.rows) for v in range(block.columns)
         ]
