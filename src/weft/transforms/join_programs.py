@@ -54,7 +54,7 @@ from weft.ir.direct import defining_op, operands_of, ops_in, set_type
 from weft.ir.types import dtype_of, element_of, is_pointer, is_tile, shape_of, tensor
 from weft.transforms.axis import analyse
 from weft.transforms.flags import waits
-from weft.transforms.join_rows import keep_to_present, rows_together
+from weft.transforms.join_rows import SUMMED_ROW, keep_to_present, rows_together
 from weft.transforms.join_scalars import LANES, join_scalars
 
 JOINED: Final = "tile.joined"
@@ -169,8 +169,12 @@ def _joined(kernel: func.FuncOp, axis: int, disjoint: bool) -> func.FuncOp | Non
         return None
     least = _count(copy, dimensions, wide, width)
     along = {pointer: axes[0] for pointer in _pointers(copy) if (axes := _along(pointer, dimensions, wide))}
-    count = rows_together(copy, along, width) if disjoint else 0
+    carried = [each for op in ops_in(copy) if isinstance(op, scf.ForOp) for each in op.iter_args if is_tile(each)]
+    wider = all(_along(each, dimensions, wide) for each in carried)
+    count = rows_together(copy, along, width) if disjoint and wider else 0
     if count > least:
+        if carried:
+            least = max(least, SUMMED_ROW // (width * max(dtype_of(pointer).itemsize for pointer in along)))
         _widen(copy, dimensions, wide, count)
         keep_to_present(copy, along, width, count)
         _name(copy, kernel, axis, count, least)

@@ -14,8 +14,8 @@ Their tiles become one as `weft.transforms.join_programs` has it, with two diffe
 end with the last program. So a tile costs nothing where it has no program, if the loops over its registers end there, too
 (`weft.codegen.cpu.extents`). That is the case if
 
-1. *Elements alone.* The kernel has no control flow, and nothing but loads, stores, elementwise ops and views that keep
-   dimensions;
+1. *Elements alone.* The kernel has nothing but loads, stores, elementwise ops and views that keep dimensions, and loops that do
+   nothing but add sums of columns to rows of totals (`weft.transforms.column_sums`);
 2. *Rows.* Each store has the dimension, each access that has it is consecutive along it, and it is the last one there. At
    least one access has several rows;
 3. *Other arrays.* The kernel stores to no array that it loads from, so that an element may be stored before the next is loaded;
@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from xdsl.dialects import func
+from xdsl.dialects import func, scf
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -37,9 +37,13 @@ from weft.ir import cpu, tile
 from weft.ir.direct import operands_of, ops_in
 from weft.ir.types import dtype_of, is_tile, scalar, shape_of
 from weft.transforms.axis import analyse, base_arguments
+from weft.transforms.column_sums import adds_columns
 
 ROW: Final = 1 << 15
 """The bytes of the longest row of a joined tile."""
+
+SUMMED_ROW: Final = 1024
+"""The bytes of a row that programs which sum columns take at least: threads read parts of the same rows, for all of the rows."""
 
 CHEAP: Final = 5
 """The most operations that are as well repeated for each row as kept in a buffer (`weft.codegen.cpu.cost`), beside a load."""
@@ -62,7 +66,7 @@ _PLAIN: Final = (
 def rows_together(function: func.FuncOp, along: Mapping[SSAValue, int], width: int) -> int:
     """How many programs at most become one, of which each has ``width`` elements ``along`` a dimension of the pointers that it
     accesses; 0 where the rules do not hold."""
-    if not all(map(_is_plain, function.body.block.ops)):
+    if not all(_is_plain(op) or _adds_columns(op) for op in function.body.block.ops):
         return 0
     stores = [op.pointer for op in ops_in(function) if isinstance(op, tile.StoreOp)]
     if not stores or not all(pointer in along for pointer in stores):
@@ -87,6 +91,15 @@ def _is_plain(op: Operation) -> bool:
     if isinstance(op, tile.StoreOp):
         return op.release is None
     return isinstance(op, _PLAIN) or tile.is_a(op, tile.Elementwise)
+
+
+def _adds_columns(op: Operation) -> bool:
+    """Rule 1, for a loop."""
+    if not isinstance(op, scf.ForOp) or not adds_columns(op):
+        return False
+    inside = list(op.body.block.ops)
+    plain = all(isinstance(each, tile.ReduceOp | scf.YieldOp) or _is_plain(each) for each in inside)
+    return plain and not any(isinstance(each, tile.StoreOp) for each in inside)
 
 
 def _operations(value: SSAValue) -> int:
@@ -118,9 +131,13 @@ def _is_apart(function: func.FuncOp) -> bool:
 
 def keep_to_present(function: func.FuncOp, along: Mapping[SSAValue, int], width: int, count: int) -> None:
     """Masks the accesses of a function that runs up to ``count`` programs, so that they end with the last one."""
+    start = function.body.block.first_op
+    assert start is not None, "a function returns"
+    present = _before(start, cpu.PresentOp()).results[0]
+    elements = _before(start, tile.BinaryOp("mul", present, _number(start, width))).results[0]
     for op in list(ops_in(function)):
         if isinstance(op, tile.LoadOp | tile.StoreOp) and op.pointer in along:
-            mask = _present(op, along[op.pointer], width, count)
+            mask = _present(op, elements, along[op.pointer], width * count)
             if op.mask is not None:
                 mask = _before(op, tile.BinaryOp("and", op.mask, mask)).results[0]
             _before(op, _masked(op, mask))
@@ -131,11 +148,10 @@ def keep_to_present(function: func.FuncOp, along: Mapping[SSAValue, int], width:
             Rewriter.erase_op(op)
 
 
-def _present(op: tile.LoadOp | tile.StoreOp, axis: int, width: int, count: int) -> SSAValue:
-    """A mask of the elements that belong to a program that runs."""
-    elements = _before(op, tile.BinaryOp("mul", _before(op, cpu.PresentOp()).results[0], _number(op, width)))
-    bound = _before(op, tile.SplatOp(elements.results[0], (width * count,)))
-    each = _before(op, tile.ArangeOp(0, width * count))
+def _present(op: tile.LoadOp | tile.StoreOp, elements: SSAValue, axis: int, length: int) -> SSAValue:
+    """A mask of the first ``elements`` along an axis of so many."""
+    bound = _before(op, tile.SplatOp(elements, (length,)))
+    each = _before(op, tile.ArangeOp(0, length))
     mask = _before(op, tile.CompareOp("lt", each.results[0], bound.results[0])).results[0]
     shape = shape_of(op.pointer)
     for at in range(len(shape)):

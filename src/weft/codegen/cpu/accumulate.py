@@ -16,7 +16,7 @@ Such a loop
    (`Accumulation.beside`);
 2. needs no value that is better computed once than for each group;
 3. moves along memory from one iteration to the next, or has one group. A loop that goes down a matrix would come back for each
-   group of columns.
+   group of columns; if it only adds up columns, it does so by strips (`weft.codegen.cpu.strips`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from weft.codegen.cpu.order import steps_in
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
 from weft.codegen.cpu.side_sums import add_up, along_registers, to_source
+from weft.codegen.cpu.strips import Strips
 from weft.codegen.cpu.sum_order import order_of
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
@@ -45,9 +46,10 @@ from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.emit.regions import evaluate
 from weft.codegen.llvm.types import I8
 from weft.ir import tile
-from weft.ir.types import dtype_of, is_tile, layout_of
+from weft.ir.types import is_tile, layout_of
 from weft.layout import LinearLayout
 from weft.layout.algebra import f2
+from weft.transforms.column_sums import is_added
 
 GROUP_BITS: Final = 3
 """How many accumulators of a tile a group has, as a power of two: enough to hide the latency of additions, few enough that their
@@ -82,8 +84,9 @@ class Accumulation:
         return self.adding.layout
 
 
-def accumulation_of(loop: scf.ForOp, schedule: Schedule) -> Accumulation | None:
-    """What a loop is whose body has this schedule; None if it is no loop of this kind."""
+def accumulation_of(loop: scf.ForOp, schedule: Schedule, *, any_number: bool = False) -> Accumulation | Strips | None:
+    """What a loop is whose body has this schedule; None if it is no loop of this kind. ``any_number``: its function runs any
+    number of programs, with which only loops by strips end."""
     carried = [argument for argument in loop.body.block.args if is_tile(argument)]
     loops = [item for item in schedule.items if isinstance(item, RegisterLoop)]
     others = [item for item in schedule.items if not isinstance(item, RegisterLoop | scf.YieldOp)]
@@ -107,11 +110,20 @@ def accumulation_of(loop: scf.ForOp, schedule: Schedule) -> Accumulation | None:
     bits = [1 << j for j in range(used_registers(adding.layout).bit_length()) if used_registers(adding.layout) >> j & 1]
     along_memory = _moves_along_memory(loop, loops)
     most = GROUP_BITS if along_memory and _reads_rows(adding.layout, bits[GROUP_BITS:]) else WHOLE_BITS
-    beside = bool(sums) and sum(_is_added(op, loop) for op in sums) == len(carried)
+    beside = bool(sums) and sum(is_added(op, loop) for op in sums) == len(carried)
     allowed = _bits_within(2 * once, UNROLL_BUDGET) if beside else _bits_within(work(adding.needs) + length * once)
     group = len(bits) if len(bits) <= min(most, allowed) else min(GROUP_BITS, allowed, len(bits))
     grouped = allowed >= 0 and (group == len(bits) or (along_memory and bool(sums or group)))
+    if (any_number or not grouped) and beside and summing is not None and _is_row(adding.layout):
+        return Strips(others, sums, summing, adding.layout)
     return Accumulation(others, sums, summing, adding, bits[:group], bits[group:], beside) if grouped else None
+
+
+def _is_row(layout: LinearLayout) -> bool:
+    """Whether a tile has one dimension, along which registers lie behind one another."""
+    used = used_registers(layout)
+    moves = [column for j, column in enumerate(layout.columns("register")) if used >> j & 1]
+    return len(layout.shape) == 1 and moves == [layout.shape[0] >> len(moves) - at for at in range(len(moves))]
 
 
 def _reads_rows(layout: LinearLayout, bits: Sequence[int]) -> bool:
@@ -125,28 +137,6 @@ def _reads_rows(layout: LinearLayout, bits: Sequence[int]) -> bool:
 def _bits_within(work: int, budget: int = BUDGET) -> int:
     """How many copies of so much work are within the budget, as a power of two; -1 for none."""
     return (budget // max(work, 1)).bit_length() - 1
-
-
-def _is_added(op: tile.ReduceOp, loop: scf.ForOp) -> bool:
-    """Whether a loop only adds the sum to what it carries, and rounds no total in each iteration."""
-    single, end = op.single_op, loop.body.block.last_op
-    if single is None or single.kind.data != "add" or len(op.sources) != 1 or not op.results_[0].has_one_use():
-        return False
-    (use,) = op.results_[0].uses
-    total, dtype = use.operation, dtype_of(op.sources[0])
-    if (
-        not isinstance(total, tile.BinaryOp)
-        or total.kind.data != "add"
-        or not total.result.has_one_use()
-        or end is None
-    ):
-        return False
-    (last,) = total.result.uses
-    exact = dtype.bits >= 32 if dtype.is_float else dtype.is_integer
-    argument = total.operands[1 - use.index]
-    return (
-        exact and last.operation is end and argument is loop.body.block.args[1 + last.index] and argument.has_one_use()
-    )
 
 
 def _is_scalar(op: Operation) -> bool:
@@ -256,6 +246,7 @@ def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation
                 result.store(registers.builder, place, buffer.load(registers.builder, place))
 
     if found.others:
+        registers.note_walk(found.layout)
         parts, registers.parts = registers.parts, 1 << len(found.others)
         with registers.loop(registers.parts) as position:
             group(RegisterIndex(0, ((Counter(position, len(found.others)), tuple(found.others)),)))

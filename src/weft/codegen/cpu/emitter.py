@@ -32,6 +32,7 @@ from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.scan import Scan, goes_by_rows
 from weft.codegen.cpu.schedule import Item, RegisterLoop, Schedule, WriteBack
+from weft.codegen.cpu.strips import Strips, emit_strips
 from weft.codegen.cpu.sum_order import ACCUMULATORS
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
@@ -150,11 +151,13 @@ class Emitter(Registers):
     def reordered(self, op: scf.ForOp) -> bool:
         """Emits a loop that has an order of its own; whether it is one."""
         schedule = self._schedule(op.body.block)
-        if (accumulation := accumulation_of(op, schedule)) is not None:
-            if (walk := walk_of(op, accumulation, self.target.vector_bits)) is not None:
-                emit_walk(self, op, walk)
-            else:
-                emit_accumulation(self, op, accumulation)
+        found = accumulation_of(op, schedule, any_number=self.most > 1)
+        if isinstance(found, Strips):
+            emit_strips(self, op, found)
+        elif found is not None and (walk := walk_of(op, found, self.target.vector_bits)) is not None:
+            emit_walk(self, op, walk)
+        elif found is not None:
+            emit_accumulation(self, op, found)
         elif (filling := filling_of(op, schedule)) is not None:
             self._fill(op, schedule, filling)
         else:

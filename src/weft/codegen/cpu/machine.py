@@ -164,9 +164,18 @@ class CpuMachine:
         def single() -> _Program:
             return self._program(module, symbol, kernel, options, alone=alone, copies=copies, paired=True)
 
-        one, name = None if least == 1 else single(), function.sym_name.data
+        loops = any(isinstance(op, scf.ForOp) for op in ops_in(function))
+        one, name = None if least == 1 or (least and loops) else single(), function.sym_name.data
         together = self._program(
-            module, name, function, options, alone=alone, copies=copies, paired=True, together=most
+            module,
+            name,
+            function,
+            options,
+            alone=alone,
+            copies=copies,
+            paired=True,
+            together=most,
+            any_number=least > 0,
         )
         fits, several = not least or _ends_with_rows(together, function), Together(together.function, most, least)
         if one is None and fits:
@@ -188,6 +197,7 @@ class CpuMachine:
         copies: Copies | None,
         paired: bool,
         together: int = 1,
+        any_number: bool = False,
     ) -> _Program:
         """A function that runs a program, or so many ``together``; ``paired``: there is one of each; its thread may have
         ``copies`` of what it updates."""
@@ -199,7 +209,7 @@ class CpuMachine:
         facts = Facts(analyse(kernel), _bases(kernel))
         ids_and_sizes = Grid(grid[:3], grid[3:])
         emitter = Emitter(program, self.lowerings, options, facts, ids_and_sizes, faults, self.target, scratch)
-        emitter.paired, emitter.present = paired, present
+        emitter.paired, emitter.present, emitter.most = paired, present, together if any_number else 1
         arguments = load_arguments(kernel, emitter.entry, slots)
         if options.checked:
             bounds.update(load_bounds(kernel, emitter.entry, slots))

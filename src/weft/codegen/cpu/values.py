@@ -115,6 +115,8 @@ class Registers(Emit):
         """Whether the kernel has another function, whose sums must be added up in the same order."""
         self.present: ir.Value = ir.Constant(I32, 1)
         """How many programs the function runs (i32)."""
+        self.most = 1
+        """The most programs that it may run, if it may run any number."""
         self.parts = 1
         """In how many parts the loop that is being emitted goes over its tiles."""
         self.walked = 1
