@@ -252,3 +252,21 @@ def test_values_of_rows_far_apart(length: int) -> None:
     kernel = weft.jit(every_third.fn)
     kernel[(1,)](table.reshape(-1)[: length * 1000 + 1000], out, begins, length, 1000, COLUMNS=512, KIND="plain")
     np.testing.assert_array_equal(out[:512], table[:length:3, :512].sum(axis=0))
+
+
+@jit
+def twice(
+    table: Any, out: Any, begins: Any, length: Any, stride: Any, COLUMNS: tl.constexpr, KIND: tl.constexpr
+) -> None:
+    """Rows, or rows less their sums."""
+    columns = tl.arange(0, COLUMNS)
+    for row in range(tl.program_id(0), length, 3):
+        x = tl.load(table + row * stride + columns)
+        tl.store(out + row * stride + columns, x - tl.sum(x, axis=0) if KIND == "twice" else x)
+
+
+@pytest.mark.parametrize("kind", ["once", "twice"])
+def test_rows_that_are_gone_over_twice_are_fetched_once(kind: str) -> None:
+    """By the loop that stores, which has two registers an iteration."""
+    text = text_of(twice, {"COLUMNS": 4096, "KIND": kind}, target=AHEAD)
+    assert len(re.findall(r"call void @.?llvm\.prefetch", text)) == 2

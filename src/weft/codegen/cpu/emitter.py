@@ -31,7 +31,7 @@ from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.scan import Scan, goes_by_rows
-from weft.codegen.cpu.schedule import Item, RegisterLoop, Schedule, WriteBack
+from weft.codegen.cpu.schedule import Item, RegisterLoop, Schedule, WriteBack, computed_by
 from weft.codegen.cpu.strips import Strips, emit_strips
 from weft.codegen.cpu.sum_order import ACCUMULATORS
 from weft.codegen.cpu.values import Registers
@@ -126,9 +126,12 @@ class Emitter(Registers):
         schedule = self._schedule(block)
         self._schedules.append((schedule, {}))
         staged, self._staged = self._staged, []
-        for item in schedule.items:
+        later = self.later
+        for at, item in enumerate(schedule.items):
             self.split_long_block()
+            self.later = computed_by(schedule.items[at + 1 :], schedule.buffered)
             self._item(item)
+        self.later = later
         for source, target in self._staged:
             self.copy(source, target)
         self._staged = staged

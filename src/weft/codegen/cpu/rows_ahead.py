@@ -32,7 +32,9 @@ loop takes next, on CPUs where that is faster (``prefetch-rows`` of `weft.target
 2. its address follows the counter of the innermost loop, moves by a number of elements known at run time, and can be computed
    ahead, as above;
 3. the loop does not count one by one: rows that follow one another the processor fetches itself, and the prefetches would cost
-   a tenth of the time and more.
+   a tenth of the time and more;
+4. no later register loop of the iteration loads the row again. Where an iteration goes over a row twice, the first time reads from
+   memory, and prefetches are in the way; the second time reads from a cache.
 """
 
 from __future__ import annotations
@@ -182,6 +184,8 @@ class RowsAhead:
             )
         lead = self._leads[op]
         if lead is None or not _begins_line(op, index, lane):
+            return
+        if lead.loop is not None and op.result in registers.later:
             return
         if any(each.mask is not None and each.mask not in registers.true_masks for each in lead.indices):
             return

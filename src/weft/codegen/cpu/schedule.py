@@ -241,6 +241,17 @@ def trace_root(
         trace(operands_of(root), layout, needs, buffered)
 
 
+def computed_by(items: Iterable[Item], buffered: Container[SSAValue]) -> Container[SSAValue]:
+    """What the register loops of a schedule's items compute, down to what is ``buffered``."""
+    needs: dict[SSAValue, set[Columns]] = {}
+    for loop in items:
+        if isinstance(loop, RegisterLoop):
+            for root in loop.roots:
+                trace_root(root, loop.layout, needs, buffered)
+            trace(loop.kept, loop.layout, needs, buffered)
+    return needs
+
+
 def is_crossed(value: SSAValue) -> bool:
     """Whether a flip takes the value from other registers. Such a value is always in a buffer: computed again, a chain of n flips
     would be computed 2**n times."""
