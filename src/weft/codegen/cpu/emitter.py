@@ -236,6 +236,9 @@ class Emitter(Registers):
         ends = extent_of(self, loop)
         if ends is None:
             self.note_walk(loop.layout)
+        else:
+            for reduction in reductions.values():
+                reduction.ends(ends.ends_before(loop.layout.shape[-1]))
         write_backs = [(root.value, self._written_back(root)) for root in loop.roots if isinstance(root, WriteBack)]
 
         def body(index: RegisterIndex, copy: int, first: ir.Value | None) -> None:

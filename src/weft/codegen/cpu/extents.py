@@ -10,26 +10,35 @@ So a tile may be much longer than what there is of it, as those of programs that
 
 The rows are those along the last dimension. A loop ends with them if it does nothing but store, and each of its masks has a
 conjunct that compares consecutive numbers along the rows, the same for all rows, with one bound (`weft.codegen.cpu.masks`).
+
+A loop over one row may sum, too, and add to what a loop carries, what is zeros where such masks are false
+(`weft.codegen.cpu.zeros`). The carried row begins with a constant that is no negative zero, so that zeros added to it change
+nothing. A sum that ends before its tile begins with 0 instead of -0.0, as if zeros had been added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from math import copysign
 
 from llvmlite import ir
+from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.cpu.counted import loop_to
 from weft.codegen.cpu.loops import axis_bits
 from weft.codegen.cpu.masks import bound_of, depends_on
+from weft.codegen.cpu.reduce import begins_with_zero
 from weft.codegen.cpu.register_index import RegisterIndex
-from weft.codegen.cpu.schedule import RegisterLoop
+from weft.codegen.cpu.schedule import RegisterLoop, Root, WriteBack
 from weft.codegen.cpu.values import Registers
+from weft.codegen.cpu.zeros import masks_of_zeros
 from weft.codegen.llvm.types import I64, intrinsic
 from weft.ir import tile
+from weft.ir.direct import defining_op
 from weft.ir.types import dtype_of, is_pointer, shape_of
 from weft.layout import LinearLayout
 
@@ -39,10 +48,14 @@ _MOST = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Extent:
-    """The elements of each row that are stored, at most, as a number of the program (i64, not negative)."""
+    """The elements of each row that are wanted, at most, as a number of the program (i64, not negative)."""
 
     registers: Registers
     stored: ir.Value
+
+    def ends_before(self, size: int) -> ir.Value:
+        """Whether a row of so many elements has some behind the extent."""
+        return self.registers.builder.icmp_unsigned("<", self.stored, ir.Constant(I64, size))
 
     @contextmanager
     def loop(self, step: int, most: int) -> Generator[ir.Value]:
@@ -58,12 +71,17 @@ class Extent:
 
 def extent_of(registers: Registers, loop: RegisterLoop) -> Extent | None:
     """The extent of a loop's rows; None where it has to go through all of its registers."""
-    stores = [root for root in loop.roots if isinstance(root, tile.StoreOp)]
-    if len(stores) < len(loop.roots) or loop.kept or loop.crossed_bits or not _is_in_order(loop.layout):
+    if loop.kept or loop.crossed_bits or not _is_in_order(loop.layout):
         return None
+    masks: dict[SSAValue, None] = {}
+    for root in loop.roots:
+        found = _masks(root, len(loop.layout.shape) == 1)
+        if found is None:
+            return None
+        masks |= dict.fromkeys(found)
     each: list[ir.Value] = []
-    for mask in dict.fromkeys(store.mask for store in stores):
-        if mask is None or depends_on(mask, loop.roots):
+    for mask in masks:
+        if depends_on(mask, loop.roots):
             return None
         ends = [_end(registers, compare) for compare in _along_rows(registers, mask)]
         if not ends:
@@ -71,6 +89,26 @@ def extent_of(registers: Registers, loop: RegisterLoop) -> Extent | None:
         each.append(reduce(lambda a, b: intrinsic(registers.builder, "smin", [a, b]), ends))
     none = ir.Constant(I64, 0)
     return Extent(registers, reduce(lambda a, b: intrinsic(registers.builder, "smax", [a, b]), each, none))
+
+
+def _masks(root: Root, one_row: bool) -> Collection[SSAValue] | None:
+    """Masks of which one is true where a root wants an element; None where it may want any."""
+    match root:
+        case tile.StoreOp():
+            return None if root.mask is None else [root.mask]
+        case tile.ReduceOp() if one_row and begins_with_zero(root):
+            return masks_of_zeros(root.sources[0])
+        case WriteBack() if one_row and not root.staged:
+            added, loop = defining_op(root.value), root.op.parent_op()
+            if not isinstance(added, tile.BinaryOp) or added.kind.data != "add" or not isinstance(loop, scf.ForOp):
+                return None
+            initial = defining_op(loop.iter_args[root.position])
+            if root.carried not in added.operands or not isinstance(initial, tile.ConstantOp):
+                return None
+            other = added.rhs if added.lhs is root.carried else added.lhs
+            return masks_of_zeros(other) if copysign(1, initial.number) > 0 or initial.number else None
+        case _:
+            return None
 
 
 def _is_in_order(layout: LinearLayout) -> bool:

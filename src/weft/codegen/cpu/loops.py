@@ -122,7 +122,7 @@ def over_registers(
     differ by so many of the ``unrolled`` bits are wanted ``together``. Without an axis the registers may be those that differ by
     the bits ``among`` alone, beside those that loops around them give (``within``). A loop along an axis has exactly so many
     ``accumulators``, if any: so many copies, however much work that is. The innermost loop over registers of a row stops where
-    the row ``ends``, which only a loop without an axis and ``unrolled`` bits has."""
+    the row ``ends``, which no loop with ``unrolled`` bits has."""
     used, inner = used_registers(layout) & among, axis_registers(layout, axis) & among
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
     inner_bits.sort(key=lambda bit: not bit & unrolled)
@@ -181,10 +181,11 @@ def over_registers(
                     _looped(emit, [bit for bit in high if bit not in rows]) as terms,
                     ends.loop(layout.shape[-1] >> len(rows), 1 << len(rows)) as position,
                 ):
+                    first = emit.builder.icmp_unsigned("==", position, ir.Constant(I64, 0)) if along else None
                     group = RegisterIndex(
                         outer.const, (*outer.terms, *terms, (Counter(position, len(rows)), tuple(rows)))
                     )
-                    in_versions(group, lambda: copies(group, None))
+                    in_versions(group, lambda: copies(group, first))
             else:
                 with emit.loop(1 << len(high)) as position:
                     first = emit.builder.icmp_unsigned("==", position, ir.Constant(I64, 0)) if along else None

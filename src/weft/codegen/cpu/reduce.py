@@ -46,6 +46,12 @@ def _identity(op: tile.ReduceOp) -> ir.Constant | None:
     return constant(dtype, -0.0 if dtype.is_float and not number else number, lanes)
 
 
+def begins_with_zero(op: tile.ReduceOp) -> bool:
+    """Whether a reduction is a sum, which zeros may be left out of."""
+    single = op.single_op
+    return single is not None and single.kind.data == "add" and _identity(op) is not None
+
+
 class Reduction:
     """One reduction being carried out by a register loop: `start`, then `step` for each register along the axis, then
     `finish`, for each register of the result."""
@@ -61,7 +67,13 @@ class Reduction:
         self._slots: list[list[ir.Value]] = []
         self._direct: list[list[ir.Value]] = []
         self._looped = False
-        self._identity = _identity(op)
+        self._identity = self._begin = _identity(op)
+
+    def ends(self, before: ir.Value) -> None:
+        """Notes whether the loop ends ``before`` zeros at the end of a sum. If so, accumulators begin with 0."""
+        assert self._identity is not None, "a sum has an identity"
+        zero = ir.Constant(self._identity.type, None)
+        self._begin = self._registers.builder.select(before, zero, self._identity)
 
     def start(self, copies: int, *, looped: bool) -> None:
         """Begins a result register; ``copies`` accumulators, kept across a loop if ``looped``."""
@@ -70,9 +82,9 @@ class Reduction:
         if looped:
             types = [ir.VectorType(e, n) for e, n in (self._lane_type(s) for s in self.op.sources)]
             self._slots = [[self._registers.entry.alloca(t) for t in types] for _ in range(copies)]
-            if self._identity is not None:
+            if self._begin is not None:
                 for (slot,) in self._slots:
-                    self._registers.builder.store(self._identity, slot)
+                    self._registers.builder.store(self._begin, slot)
                 return
             for slot, type_ in ((slot, t) for slots in self._slots for slot, t in zip(slots, types, strict=True)):
                 # The first iteration combines this before it discards the result; undefined bits could divide by zero.

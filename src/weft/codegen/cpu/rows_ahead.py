@@ -33,8 +33,8 @@ loop takes next, on CPUs where that is faster (``prefetch-rows`` of `weft.target
    ahead, as above;
 3. the loop does not count one by one: rows that follow one another the processor fetches itself, and the prefetches would cost
    a tenth of the time and more;
-4. no later register loop of the iteration loads the row again. Where an iteration goes over a row twice, the first time reads from
-   memory, and prefetches are in the way; the second time reads from a cache.
+4. no later register loop of the iteration loads the row again. Where an iteration goes over a row twice, the first time reads
+   from memory, and prefetches are in the way; the second time reads from a cache.
 """
 
 from __future__ import annotations
