@@ -63,8 +63,8 @@ AHEAD_ROWS: Final = 16
 AHEAD_BYTES: Final = 8 << 10
 """So many rows, and bytes of rows, are fetched ahead at most: a quarter of a first cache."""
 
-NEXT_BYTES: Final = 4 << 10
-"""So many bytes of rows far apart are fetched ahead at most, but always the next row."""
+NEXT_BYTES: Final = 8 << 10
+"""So many bytes of rows far apart are fetched ahead at most, into the second cache, but always the next row."""
 
 LINE: Final = 64
 PAGE: Final = 4096
@@ -73,7 +73,8 @@ _LONGEST: Final = 64
 
 _HARMLESS: Final = frozenset({"add", "sub", "mul", "and", "or", "xor", "min", "max"})
 _LOCALITY: Final = 3
-"""LLVM's number for the first cache (LLVM Language Reference, "llvm.prefetch")."""
+_NEXT_LOCALITY: Final = 2
+"""LLVM's numbers for the first cache, and for the second (LLVM Language Reference, "llvm.prefetch")."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,8 @@ class RowsAhead:
             return
         builder = registers.builder
         address = _Addresses(registers, lead).at(Key(op.pointer, index, lane, ahead=True))
-        read, near, data = (ir.Constant(I32, number) for number in (0, _LOCALITY, 1))
+        locality = _LOCALITY if lead.loop is None else _NEXT_LOCALITY
+        read, near, data = (ir.Constant(I32, number) for number in (0, locality, 1))
         for distance in range(0, run * dtype_of(op.result).itemsize, LINE):
             place = builder.inttoptr(builder.add(address, ir.Constant(I64, distance)), POINTER)
             intrinsic(builder, "prefetch", [place, read, near, data], ir.VoidType(), [POINTER])
