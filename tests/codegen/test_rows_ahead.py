@@ -258,16 +258,50 @@ def test_values_of_rows_far_apart(length: int) -> None:
 def twice(
     table: Any, out: Any, begins: Any, length: Any, stride: Any, COLUMNS: tl.constexpr, KIND: tl.constexpr
 ) -> None:
-    """Rows, or rows less their sums."""
+    """Rows, or rows less their sums. An atomic keeps stores in the caches."""
     columns = tl.arange(0, COLUMNS)
+    total = 0.0
     for row in range(tl.program_id(0), length, 3):
         x = tl.load(table + row * stride + columns)
-        tl.store(out + row * stride + columns, x - tl.sum(x, axis=0) if KIND == "twice" else x)
+        if KIND != "once":
+            x -= tl.sum(x, axis=0)
+        place = row * stride
+        if KIND == "at the sum":
+            place = tl.sum(x, axis=0).to(tl.int32)
+        if KIND == "one place":
+            place = 0
+        tl.store(out + place + columns, x)
+        total += 1
+    tl.atomic_add(out + length * stride, total)
 
 
-@pytest.mark.parametrize("kind", ["once", "twice"])
+def fetches(kind: str, target: CpuTarget = AHEAD, *, checked: bool = False) -> list[tuple[str, ...]]:
+    """Whether prefetches are to write, and of which cache they are (3: the first)."""
+    text = text_of(twice, {"COLUMNS": 4096, "KIND": kind}, target=target, checked=checked)
+    return re.findall(r"call void @.?llvm\.prefetch.*, i32 (\d), i32 (\d), i32 1\)", text)
+
+
+@pytest.mark.parametrize("kind", ["once", "twice", "one place"])
 def test_rows_that_are_gone_over_twice_are_fetched_once(kind: str) -> None:
-    """By the loop that stores, which has two registers an iteration."""
-    text = text_of(twice, {"COLUMNS": 4096, "KIND": kind}, target=AHEAD)
-    calls = re.findall(r"call void @.?llvm\.prefetch[^\n]*", text)
-    assert len(calls) == 2 and all("i32 0, i32 2, i32 1" in call for call in calls)  # to read, the second cache, data
+    """By the loop that stores, which has two registers an iteration, into the second cache."""
+    assert [each for each in fetches(kind) if each[0] == "0"] == 2 * [("0", "2")]
+
+
+@pytest.mark.parametrize(("kind", "registers"), [("once", 0), ("twice", 4), ("at the sum", 0), ("one place", 0)])
+def test_what_is_stored_to_later_is_fetched(kind: str, registers: int) -> None:
+    """By the loop that sums, which has four registers an iteration."""
+    assert [each for each in fetches(kind) if each[0] == "1"] == registers * [("1", "3")]
+    assert not fetches(kind, TARGET) and not fetches(kind, checked=True)
+
+
+@pytest.mark.parametrize("length", [0, 1, 40])
+def test_values_of_rows_that_are_gone_over_twice(length: int) -> None:
+    """Nothing but the rows is stored to."""
+    stride = 1500
+    table = np.random.default_rng(length).integers(-9, 9, length * stride).astype(np.float32)
+    out, begins = np.full(length * stride + 2, -1, np.float32), np.zeros(1, np.int64)
+    weft.jit(twice.fn)[(1,)](table, out, begins, length, stride, COLUMNS=1024, KIND="twice")
+    expected = np.full((length, stride), -1, np.float32)
+    rows = table.reshape(length, stride)[::3, :1024]
+    expected[::3, :1024] = rows - rows.sum(axis=1, keepdims=True)
+    np.testing.assert_array_equal(out, [*expected.reshape(-1), -1 + -(-length // 3), -1])

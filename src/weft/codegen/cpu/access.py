@@ -8,6 +8,8 @@ Volatile loads and stores with release order go element by element (`weft.codege
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from llvmlite import ir
 
 from weft.codegen.cpu.bounds import check
@@ -103,6 +105,16 @@ class Accesses:
         if lanes != shape.elements or not shape.identity:
             value = shuffle(builder, value, shape.lane_of)
         return element.from_storage(builder, value)
+
+    def awaited(self, stores: Iterable[tile.StoreOp], layout: LinearLayout) -> list[tile.StoreOp]:
+        """The stores of later register loops that a loop over the registers of a layout fetches the memory of."""
+        return [op for op in stores if layout_of(op.pointer) == layout and self._ahead.is_awaited(op)]
+
+    def expect(self, op: tile.StoreOp, index: RegisterIndex) -> None:
+        """Fetches the memory that a store will write one register to."""
+        shape = self._shape(op.pointer)
+        for start in shape.starts:
+            self._ahead.expect(op, index, start, shape.run)
 
     def _masked_at_once(self, op: tile.LoadOp | tile.StoreOp, element: Element) -> bool:
         """Whether a masked access does not look first whether all lanes are there: some are known not to be, and it takes one

@@ -109,6 +109,7 @@ class Emitter(Registers):
         self._placement = BufferPlacement(Costs(facts.axis))
         self._schedules: list[tuple[Schedule, dict[SSAValue, Buffer]]] = []
         self._staged: list[tuple[Buffer, Buffer]] = []
+        self._stores: list[tile.StoreOp] = []
 
     def emit_function(self, op: func.FuncOp, arguments: Sequence[ir.Value]) -> int:
         """Emits the whole kernel; ``arguments`` are its scalars (pointers as i64). Returns the scratch bytes it needs."""
@@ -126,12 +127,14 @@ class Emitter(Registers):
         schedule = self._schedule(block)
         self._schedules.append((schedule, {}))
         staged, self._staged = self._staged, []
-        later = self.later
+        later, stores = self.later, self._stores
         for at, item in enumerate(schedule.items):
             self.split_long_block()
-            self.later = computed_by(schedule.items[at + 1 :], schedule.buffered)
+            following = [each for each in schedule.items[at + 1 :] if isinstance(each, RegisterLoop)]
+            self.later = computed_by(following, schedule.buffered)
+            self._stores = [root for each in following for root in each.roots if isinstance(root, tile.StoreOp)]
             self._item(item)
-        self.later = later
+        self.later, self._stores = later, stores
         for source, target in self._staged:
             self.copy(source, target)
         self._staged = staged
@@ -239,9 +242,12 @@ class Emitter(Registers):
         else:
             for reduction in reductions.values():
                 reduction.ends(ends.ends_before(loop.layout.shape[-1]))
+        awaited = self._accesses.awaited(self._stores, loop.layout)
         write_backs = [(root.value, self._written_back(root)) for root in loop.roots if isinstance(root, WriteBack)]
 
         def body(index: RegisterIndex, copy: int, first: ir.Value | None) -> None:
+            for store in awaited:
+                self._accesses.expect(store, index)
             for root in loop.roots:
                 self.split_long_block()
                 if isinstance(root, WriteBack):

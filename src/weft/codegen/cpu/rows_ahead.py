@@ -35,6 +35,8 @@ loop takes next, on CPUs where that is faster (``prefetch-rows`` of `weft.target
    a tenth of the time and more;
 4. no later register loop of the iteration loads the row again. Where an iteration goes over a row twice, the first time reads
    from memory, and prefetches are in the way; the second time reads from a cache.
+
+A row that such a loop stores to is fetched by the loops over registers before, unless the store goes past the caches.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.cpu.order import FAR, Steps, is_defined_in, steps_in
 from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.schedule import Columns, is_recomputable, trace
 from weft.codegen.cpu.values import Key, Registers
 from weft.codegen.emit.element import Element
 from weft.codegen.llvm.types import I32, I64, POINTER, intrinsic
@@ -90,14 +93,15 @@ class Lead:
     loop: scf.ForOp | None = None
 
 
-def lead_of(op: tile.LoadOp, contiguity: int, *, counted: bool = False) -> Lead | None:
-    """How to look ahead of a load, of which so many elements are consecutive; None where it is not worth it or not possible.
-    ``counted``: also to rows far apart."""
-    loop, row = op.parent_op(), contiguity * dtype_of(op.result).itemsize
-    if not isinstance(loop, scf.ForOp) or op.volatile is not None:
+def lead_of(op: tile.LoadOp | tile.StoreOp, contiguity: int, *, counted: bool = False) -> Lead | None:
+    """How to look ahead of an access, of which so many elements are consecutive; None where it is not worth it or not possible.
+    ``counted``: also to rows far apart, which a store is to."""
+    loop, row = op.parent_op(), contiguity * dtype_of(op.pointer).itemsize
+    loads = isinstance(op, tile.LoadOp)
+    if not isinstance(loop, scf.ForOp) or (op.volatile if loads else op.release) is not None:
         return None
     found = _Found(loop)
-    if row in ROW and found.is_following(op.pointer) and found.possible:
+    if loads and row in ROW and found.is_following(op.pointer) and found.possible:
         rows = max(prod(shape_of(index.result)) for index in found.indices)
         return Lead(frozenset(found.following), found.indices, rows, min(AHEAD_ROWS, AHEAD_BYTES // row))
     found = _Found(loop, counted=True)
@@ -170,33 +174,53 @@ class RowsAhead:
 
     def __init__(self, registers: Registers):
         self._registers = registers
-        self._leads: dict[tile.LoadOp, Lead | None] = {}
+        self._leads: dict[tile.LoadOp | tile.StoreOp, Lead | None] = {}
 
     def fetch(self, op: tile.LoadOp, index: RegisterIndex, lane: int, run: int) -> None:
         """Prefetches what a load will read some iterations later in one register, a ``run`` of elements from one lane on, if that
         begins a line of its row and the load looks ahead."""
         registers = self._registers
-        if op not in self._leads:
-            contiguity = max(registers.facts.axis[op.pointer].contiguity, default=1)
-            self._leads[op] = (
-                None
-                if registers.options.checked
-                else lead_of(op, contiguity, counted="prefetch-rows" in registers.target.enabled)
-            )
-        lead = self._leads[op]
+        lead = self._lead(op)
         if lead is None or not _begins_line(op, index, lane):
             return
         if lead.loop is not None and op.result in registers.later:
             return
         if any(each.mask is not None and each.mask not in registers.true_masks for each in lead.indices):
             return
-        builder = registers.builder
         address = _Addresses(registers, lead).at(Key(op.pointer, index, lane, ahead=True))
-        locality = _LOCALITY if lead.loop is None else _NEXT_LOCALITY
-        read, near, data = (ir.Constant(I32, number) for number in (0, locality, 1))
-        for distance in range(0, run * dtype_of(op.result).itemsize, LINE):
+        self._prefetch(op, address, run, _LOCALITY if lead.loop is None else _NEXT_LOCALITY)
+
+    def is_awaited(self, op: tile.StoreOp) -> bool:
+        """Whether a store that follows in the block is to rows far apart, and where to is known already."""
+        registers, needs = self._registers, dict[SSAValue, set[Columns]]()
+        if self._lead(op) is None or op in registers.streams:
+            return False
+        trace([op.pointer], layout_of(op.pointer), needs, registers.buffers)
+        return all(
+            is_recomputable(value) or value in registers.buffers if is_tile(value) else value in registers.scalars
+            for value in needs
+        )
+
+    def expect(self, op: tile.StoreOp, index: RegisterIndex, lane: int, run: int) -> None:
+        """Prefetches where a store will write one register, as `fetch` does."""
+        if _begins_line(op, index, lane):
+            self._prefetch(op, self._registers.lane(op.pointer, index, lane), run, _LOCALITY)
+
+    def _lead(self, op: tile.LoadOp | tile.StoreOp) -> Lead | None:
+        registers = self._registers
+        if op not in self._leads:
+            contiguity = max(registers.facts.axis[op.pointer].contiguity, default=1)
+            counted = "prefetch-rows" in registers.target.enabled
+            self._leads[op] = None if registers.options.checked else lead_of(op, contiguity, counted=counted)
+        return self._leads[op]
+
+    def _prefetch(self, op: tile.LoadOp | tile.StoreOp, address: ir.Value, run: int, locality: int) -> None:
+        """Prefetches the lines of a run of elements."""
+        builder, writes = self._registers.builder, isinstance(op, tile.StoreOp)
+        how = [ir.Constant(I32, number) for number in (int(writes), locality, 1)]
+        for distance in range(0, run * dtype_of(op.pointer).itemsize, LINE):
             place = builder.inttoptr(builder.add(address, ir.Constant(I64, distance)), POINTER)
-            intrinsic(builder, "prefetch", [place, read, near, data], ir.VoidType(), [POINTER])
+            intrinsic(builder, "prefetch", [place, *how], ir.VoidType(), [POINTER])
 
 
 @dataclass(frozen=True)
@@ -250,9 +274,9 @@ class _Addresses:
         return element.from_storage(builder, builder.load(place, typ=element.storage_type(None), align=element.size))
 
 
-def _begins_line(op: tile.LoadOp, index: RegisterIndex, lane: int) -> bool:
+def _begins_line(op: tile.LoadOp | tile.StoreOp, index: RegisterIndex, lane: int) -> bool:
     """Whether a lane of a register lies a number of lines behind the first element of its row, as far as the loops around the
     register do not decide."""
     layout = layout_of(op.pointer)
     offset = f2.apply(layout.columns("register"), index.const) ^ f2.apply(layout.columns("lane"), lane)
-    return (offset & layout.shape[-1] - 1) * dtype_of(op.result).itemsize % LINE == 0
+    return (offset & layout.shape[-1] - 1) * dtype_of(op.pointer).itemsize % LINE == 0

@@ -241,14 +241,13 @@ def trace_root(
         trace(operands_of(root), layout, needs, buffered)
 
 
-def computed_by(items: Iterable[Item], buffered: Container[SSAValue]) -> Container[SSAValue]:
-    """What the register loops of a schedule's items compute, down to what is ``buffered``."""
+def computed_by(loops: Iterable[RegisterLoop], buffered: Container[SSAValue]) -> Container[SSAValue]:
+    """What register loops compute, down to what is ``buffered``."""
     needs: dict[SSAValue, set[Columns]] = {}
-    for loop in items:
-        if isinstance(loop, RegisterLoop):
-            for root in loop.roots:
-                trace_root(root, loop.layout, needs, buffered)
-            trace(loop.kept, loop.layout, needs, buffered)
+    for loop in loops:
+        for root in loop.roots:
+            trace_root(root, loop.layout, needs, buffered)
+        trace(loop.kept, loop.layout, needs, buffered)
     return needs
 
 
