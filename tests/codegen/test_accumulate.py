@@ -18,6 +18,7 @@ from weft.codegen.cpu.cost import Costs
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.order import FAR, steps_in
 from weft.codegen.cpu.placement import BufferPlacement
+from weft.codegen.cpu.strips import Strips
 from weft.dtypes import DType, float16, float32, int32
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
@@ -174,7 +175,9 @@ def loop_of(
     bases = base_arguments(op.pointer for op in body.walk() if tile.is_access(op))
     block = loop.body.block
     items = Fusion(bases, disjoint, axis).items(block)
-    return loop, accumulation_of(loop, BufferPlacement(Costs(axis)).place(block, items))
+    found = accumulation_of(loop, BufferPlacement(Costs(axis)).place(block, items))
+    assert not isinstance(found, Strips), "test_strips.py has those"
+    return loop, found
 
 
 @pytest.mark.parametrize(

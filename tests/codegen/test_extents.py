@@ -104,7 +104,7 @@ def expected_of(kind: str, x: Any, size: int, first: float) -> tuple[Any, Any]:
 def test_what_is_behind_the_end(kind: str, values: str) -> None:
     """With the signs of zeros. A number times infinity is no zero."""
     m, size, first = 5, 512, np.inf if kind == "infinite" else 2.0
-    for n in (5, 16, 70, 500, 512):
+    for n in (5, 16, 64, 70, 128, 500, 512):
         x = np.full(m * n + m, -0.0, np.float32)
         if values == "numbers":
             x[...] = RNG.integers(1, 9, m * n + m)

@@ -65,6 +65,22 @@ def everywhere(a: Any, out: Any, row: Any, m: Any, n: Any, BM: tl.constexpr, BN:
 
 
 @weft.jit
+def from_negative_zero(a: Any, out: Any, row: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    columns = tl.program_id(0) * BN + tl.arange(0, BN)
+    total = tl.full((BN,), -0.0, tl.float32)
+    for k in range(0, m, BM):
+        total += tl.sum(tl.load(a + (k + tl.arange(0, BM))[:, None] * n + columns[None, :]), axis=0)
+    tl.store(out + columns, total)
+
+
+@pytest.mark.parametrize("rows", [1, 8, 32])
+def test_negative_zeros_stay_negative(rows: int) -> None:
+    a, out = np.full((32, 80), -0.0, np.float32), np.ones(80, np.float32)
+    from_negative_zero[(5,)](a, out, out[:0], 32, 80, BM=rows, BN=16)
+    assert not out.any() and np.signbit(out).all()
+
+
+@weft.jit
 def known(a: Any, out: Any, M: tl.constexpr, N: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr) -> None:
     """As `everywhere`, of a known size."""
     columns = tl.program_id(0) * BN + tl.arange(0, BN)
