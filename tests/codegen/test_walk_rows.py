@@ -13,7 +13,7 @@ import weft
 import weft.language as tl
 from weft import target as targets
 from weft.codegen import lay_out
-from weft.codegen.cpu.accumulate import accumulation_of
+from weft.codegen.cpu.accumulate import Accumulation, accumulation_of
 from weft.codegen.cpu.cost import Costs
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.placement import BufferPlacement
@@ -148,7 +148,7 @@ def walk_in(kernel: Any, bm: int, bn: int, dtype: DType, level: str, bits: int) 
     bases = base_arguments(op.pointer for op in body.walk() if tile.is_access(op))
     items = Fusion(bases, True, axis).items(loop.body.block)
     found = accumulation_of(loop, BufferPlacement(Costs(axis)).place(loop.body.block, items))
-    return None if found is None else walk_of(loop, found, bits)
+    return walk_of(loop, found, bits) if isinstance(found, Accumulation) else None
 
 
 @pytest.mark.parametrize(

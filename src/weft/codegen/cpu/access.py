@@ -38,6 +38,7 @@ from weft.codegen.llvm.pieces import PIECE, store_pieces, stream_pieces
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, lanes_of, shuffle, splat
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of
+from weft.layout import LinearLayout
 from weft.transforms.pack_dots import LIKELY_RUNS
 
 
