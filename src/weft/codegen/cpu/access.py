@@ -113,7 +113,7 @@ class Accesses:
 
     def expect(self, op: tile.StoreOp, index: RegisterIndex) -> None:
         """Fetches the memory that a store will write one register to."""
-        shape = self._shape(op.pointer)
+        shape = runs(self._emitter, op.pointer)
         for start in shape.starts:
             self._ahead.expect(op, index, start, shape.run)
 
