@@ -146,9 +146,11 @@ def _sum_behind(loop: scf.ForOp, result: SSAValue) -> tile.ReduceOp | None:
 def _source(loop: scf.ForOp, argument: BlockArgument, found: Accumulation) -> SSAValue | None:
     """What the loop adds to a carried tile, register by register, if it does nothing else with the tile."""
     end, dtype = loop.body.block.last_op, dtype_of(argument)
-    (use, *others) = argument.uses
+    if not argument.has_one_use() or end is None:
+        return None
+    (use,) = argument.uses
     total = use.operation
-    if others or end is None or not isinstance(total, tile.BinaryOp) or total.kind.data != "add":
+    if not isinstance(total, tile.BinaryOp) or total.kind.data != "add":
         return None
     exact = dtype.bits >= 32 if dtype.is_float else dtype.is_integer
     if not exact or not total.result.has_one_use() or end.operands[argument.index - 1] is not total.result:
