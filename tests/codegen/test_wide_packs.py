@@ -19,14 +19,17 @@ from xdsl.dialects import func
 import weft
 import weft.language as tl
 from host_targets import compiled_for
+from weft import dtypes
 from weft import target as targets
+from weft.codegen import lay_out
 from weft.codegen.cpu.likely_runs import ends_decide
 from weft.codegen.llvm.interleave import interleaved
 from weft.codegen.llvm.types import I64, POINTER, Module
-from weft.frontend import KernelFunction
+from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
-from weft.ir.cpu import PackOp
+from weft.ir.cpu import ClaimOp, MultiplyOp, PackOp
 from weft.ir.types import shape_of
+from weft.options import Options
 from weft.runtime import compiler
 from weft.target import CpuTarget, host
 from weft.transforms.axis import analyse
@@ -40,7 +43,7 @@ Array = NDArray[Any]
 
 PARTS: Final = (
     *((1, 16, 1), (2, 8, 2), (2, 32, 2), (4, 4, 1), (4, 16, 1), (4, 32, 1), (4, 64, 1), (4, 32, 2)),
-    *((8, 16, 1), (8, 64, 1)),
+    *((8, 16, 1), (8, 64, 1), (8, 4, 1), (16, 8, 2)),
 )
 """How many vectors, their lanes, and the bytes of an element."""
 
@@ -69,6 +72,42 @@ def test_lanes_take_turns(parts: int, lanes: int, size: int) -> None:
     found = np.zeros_like(given)
     call(given.ctypes.data, found.ctypes.data)
     assert np.array_equal(found, given.reshape(parts, lanes).T.ravel())
+
+
+@KernelFunction
+def two_products(
+    a_ptr: Any, b_ptr: Any, c_ptr: Any, d_ptr: Any, e_ptr: Any, K: Any, M: tl.constexpr, M2: tl.constexpr
+) -> None:  # fmt: skip
+    """Of one right operand."""
+    m, m2, n, k = tl.arange(0, M), tl.arange(0, M2), tl.arange(0, 16), tl.arange(0, 64)
+    total, other = tl.zeros((M, 16), tl.int32), tl.zeros((M2, 16), tl.int32)
+    for at in range(0, K, 64):
+        a = tl.load(a_ptr + m[:, None] * K + (at + k)[None, :])
+        d = tl.load(d_ptr + m2[:, None] * K + (at + k)[None, :])
+        b = tl.load(b_ptr + (at + k)[:, None] * 16 + n[None, :])
+        total, other = tl.dot(a, b, total), tl.dot(d, b, other)
+    tl.store(c_ptr + m[:, None] * 16 + n[None, :], total)
+    tl.store(e_ptr + m2[:, None] * 16 + n[None, :], other)
+
+
+@pytest.mark.parametrize(("m", "m2"), [(16, 8), (8, 16), (8, 4)])
+def test_panels_whose_excess_is_kept_have_room_for_it(m: int, m2: int) -> None:
+    """A machine with AMX multiplies 16 rows by it, and fewer by vpdpbusd: the panels of one operand differ by the excess."""
+    features = "+avx512f,+avx512bw,+avx512vl,+avx512dq,+avx512vnni,+amx-tile,+amx-int8"
+    target = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", features, 512)
+    pointers = {name: PointerArgument(dtypes.int8) for name in ("a_ptr", "b_ptr", "d_ptr")}
+    pointers |= {name: PointerArgument(dtypes.int32) for name in ("c_ptr", "e_ptr")}
+    numbers = {"K": ScalarArgument(dtypes.int32), "M": ConstantArgument(m), "M2": ConstantArgument(m2)}
+    module = build_module(two_products, pointers | numbers)
+    lay_out(module, target, Options(disjoint=True))
+    used: list[str] = []
+    for op in (op for op in module.walk() if isinstance(op, MultiplyOp)):
+        claim = op.right.owner
+        assert isinstance(claim, ClaimOp)
+        used.append(op.instruction.data)
+        excess = 4 * 16 if used[-1] == "avx512.vnni" else 0
+        assert claim.bytes.value.data >= 16 * op.right_depth.value.data + excess
+    assert sorted(used) == sorted("amx.int8" if rows == 16 else "avx512.vnni" for rows in (m, m2))
 
 
 @KernelFunction

@@ -86,7 +86,7 @@ def factors_of(nest: Nest, vector_bits: int, features: frozenset[str]) -> dict[i
         return None
     chosen = {i: _instruction(dot, features) for i, dot in nest.dots.items()}
     depth = min(_depth(nest, dot, chosen[i]) for i, dot in nest.dots.items())
-    known: dict[tuple[SSAValue, Panel], Operand] = {}
+    known: dict[tuple[SSAValue, Panel, bool], Operand] = {}
     found: dict[int, Factors] = {}
     for i, dot in nest.dots.items():
         pair: list[Operand] = []
@@ -95,7 +95,8 @@ def factors_of(nest: Nest, vector_bits: int, features: frozenset[str]) -> dict[i
         for value, panel, excess in ((dot.a, left, False), (dot.b, right, chosen[i].unsigned)):
             source = _narrow(value) if narrow else value
             operand = known.setdefault(
-                (source, panel), Operand(source, slice_of(source, nest.loop.parent_block(), nest), panel, excess)
+                (source, panel, excess),
+                Operand(source, slice_of(source, nest.loop.parent_block(), nest), panel, excess),
             )
             if any(isinstance(inner, tile.DotOp) for op in operand.slice.inside for inner in op.walk()):
                 return None

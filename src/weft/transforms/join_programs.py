@@ -22,7 +22,7 @@ Programs are joined where nothing can tell:
 4. *Lines.* Each access that has the dimension is consecutive along it, over less than `ROW` bytes, or `LOOP_ROW` in loops. Or,
    without a loop, each store is, over less than `ACROSS` bytes, and loads are consecutive along another: a transpose that writes
    a line of each of 32 rows and more takes 1 or 7 ms where one takes 1 that writes four. A processor fetches no more rows ahead
-   than that. Programs without loops whose tiles all have one dimension have no other rows to walk: they are joined up to `ALONE`
+   than that. Programs without loops whose tiles all have one dimension have no other rows to walk: they are joined up to `FLAT`
    bytes, however they load and store.
 5. *The same bits.* Sums are rounded in an order that the layout of their tile decides, and in a loop its schedule. Floats are
    added up down the columns of a tile whose rows are registers, or programs are not joined. Both functions then take the same
@@ -65,7 +65,7 @@ ROW: Final = 512
 LOOP_ROW: Final = 256
 """As `ROW`, where a loop walks rows: it comes back to a row's neighbours soon enough, and four programs of a line are joined."""
 
-ALONE: Final = 4096
+FLAT: Final = 4096
 """The bytes of a joined tile of programs whose tiles have one dimension: walking more of them at once gains nothing."""
 
 ACROSS: Final = 256
@@ -368,8 +368,8 @@ def _count(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], wi
     """How many programs shall be joined; 1 for none."""
     loops = [op for op in ops_in(function) if isinstance(op, scf.ForOp)]
     if not loops and all(len(shape_of(value)) == 1 for value in _tiles(function)):
-        widest = max((_itemsize(op) for op in ops_in(function) if isinstance(op, _ACCESSES)), default=ALONE)
-        return min(max(ALONE // (width * widest), 1), MOST)
+        widest = max((_itemsize(op) for op in ops_in(function) if isinstance(op, _ACCESSES)), default=FLAT)
+        return min(max(FLAT // (width * widest), 1), MOST)
     facts = analyse(function)
     count, rows, across = MOST, 0, False
     for op in ops_in(function):

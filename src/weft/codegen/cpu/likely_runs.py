@@ -7,9 +7,9 @@ of addresses, eight of 512 bits for 64 bytes. The two ends suffice for what kern
     offsets % M             7 8 9 0        ascends by one but where it falls by M: the ends of four are 3 apart if it never falls
     min(offsets, M - 1)     7 8 9 9        ascends by one or stays
 
-and for sums of these and of what all lanes share, modulo 2^w. Let lane i of such a value be ``first + i - lost(i)``. No lane
-loses more than ``first + lanes`` or, by numbers that wrap around, 2^w besides, and none gains. So the last has lost nothing only
-where none has.
+and for sums of these and of what all lanes share. As for axis analysis (`weft.transforms.axis`), signed offsets do not overflow.
+Then lane i is ``first + i - lost(i)``. A remainder has lost the multiples of M that lie between, a minimum what is above the
+bound: either begins with 0 and never falls. So the last lane has lost nothing only where none has.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from weft.codegen.llvm.masked import concatenated
 from weft.codegen.llvm.types import lanes_of, shuffle
 
 _BLOCK: Final = 16
@@ -24,10 +25,15 @@ _BLOCK: Final = 16
 
 def interleaved(builder: ir.IRBuilder, parts: Sequence[ir.Value], size: int) -> list[ir.Value]:
     """Lane 0 of each part, then lane 1 of each and so on, in as many vectors of as many lanes. Numbers of parts and of lanes are
-    powers of two, and elements have ``size`` bytes. There are at most as many parts as lanes, and as elements in a block."""
+    powers of two, and elements have ``size`` bytes. More parts than lanes, or than elements in a block, are left to LLVM."""
     lanes = lanes_of(parts[0]) or 1
     block = min(lanes, _BLOCK // size)
-    assert len(parts) <= block, "an element of each part fits into a block"
+    if len(parts) > block:
+        whole, order = (
+            concatenated(builder, parts),
+            [part * lanes + lane for lane in range(lanes) for part in range(len(parts))],
+        )
+        return [shuffle(builder, whole, order[i : i + lanes]) for i in range(0, len(order), lanes)]
     return _merged(builder, _merged(builder, parts, 1, block), block, lanes)
 
 
