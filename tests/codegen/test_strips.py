@@ -150,18 +150,6 @@ def apart(a: Any, out: Any, row: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.c
     tl.store(row + tl.arange(0, BN), other)
 
 
-@weft.jit
-def crossing(a: Any, out: Any, row: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
-    """Sums of columns of their own, and sums of columns that all programs share."""
-    columns, each = tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, 4)
-    total, other = tl.zeros((BN,), tl.int32), tl.zeros((4,), tl.int32)
-    for k in range(0, m, BM):
-        rows = (k + tl.arange(0, BM))[:, None]
-        total += tl.sum(tl.load(a + rows * n + columns[None, :]), axis=0)
-        other += tl.sum(tl.load(row + rows * 4 + each[None, :]), axis=0)
-    tl.store(out + each[:, None] * n + columns[None, :], total[None, :] + other[:, None])
-
-
 JOINED: list[tuple[Any, DType, tuple[int, int], Joined | None]] = [
     (sums, float32, (16, 16), Joined(0, 512, 16)),
     (sums, float32, (64, 256), Joined(0, 32, 1)),
@@ -174,7 +162,6 @@ JOINED: list[tuple[Any, DType, tuple[int, int], Joined | None]] = [
     (largest, int32, (16, 16), Joined(0, 4)),
     (storing, int32, (16, 16), Joined(0, 4)),
     (apart, int32, (16, 16), None),
-    (crossing, int32, (16, 16), Joined(0, 4)),
 ]
 
 

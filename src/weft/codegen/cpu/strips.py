@@ -16,7 +16,7 @@ A loop of a function that runs any number of programs ends with the programs tha
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -185,20 +185,24 @@ class _Emission:
             self._over_pieces(((Counter(position, len(bits)), tuple(bits)),), first, last)
 
     def _over_pieces(self, strip: Terms, first: ir.Value | None, last: ir.Value | None) -> None:
-        """Adds the rows of a strip. A piece in which masks cut off elements is added register by register, so that those behind
-        the last program are left out."""
+        """Adds the rows of a strip. A piece in which masks cut off elements is added register by register."""
 
-        def ragged(terms: Terms) -> None:
+        def add(places: Sequence[RegisterIndex], unrolled: Sequence[int]) -> None:
+            self._add(places, strip, unrolled, first, last)
+
+        def one_by_one(terms: Terms) -> None:
             with self._along(self._piece, terms) as inner:
-                self._add([RegisterIndex(0, inner)], strip, [], first, last)
+                in_versions([RegisterIndex(0, inner)], lambda: add([RegisterIndex(0, inner)], []))
 
-        with self.pieces() as places:
-            whole = partial(self._add, places, strip, self._unrolled, first, last)
+        def in_versions(places: Sequence[RegisterIndex], ragged: Callable[[], None]) -> None:
+            whole = partial(add, places, self._unrolled)
             if self._versions is None:
                 whole()
             else:
-                end = self._index(places[-1], RegisterIndex(sum(self._strip), strip))
-                self._versions(end, whole, partial(ragged, places[0].terms))
+                self._versions(self._index(places[-1], RegisterIndex(sum(self._strip), strip)), whole, ragged)
+
+        with self.pieces() as places:
+            in_versions(places, partial(one_by_one, places[0].terms))
 
     def _add(
         self,
