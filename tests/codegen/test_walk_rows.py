@@ -202,6 +202,55 @@ def test_rows_that_are_not_stored_are_not_walked(kernel: Any) -> None:
 
 
 @weft.jit
+def channels(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Each iteration takes the rows of another image."""
+    rows, columns = tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.zeros((BM,), out.dtype.element_ty)
+    for k in range(first, end):
+        total += tl.sum(tl.load(a + k * (BM * BN) + rows[:, None] * BN + columns[None, :]), axis=1)
+    tl.store(out + rows, total)
+
+
+@weft.jit
+def parts_of(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Every second tile of the rows."""
+    rows, columns = tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.zeros((BM,), out.dtype.element_ty)
+    for k in range(first, end, 2 * BN):
+        total += tl.sum(tl.load(a + rows[:, None] * end + (k + columns)[None, :]), axis=1)
+    tl.store(out + rows, total)
+
+
+@pytest.mark.parametrize("kernel", [channels, parts_of], ids=lambda kernel: kernel.__name__)
+def test_rows_are_walked_where_iterations_go_on_in_them(kernel: Any) -> None:
+    """Else each row would be come back to from memory, a few bytes at a time."""
+    assert walk_in(kernel, 16, 32, float32, "x86-64-v4", 512) is None
+
+
+@weft.jit
+def moving_on(a: Any, out: Any, last: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Carries a pointer and a number that are used behind the loop."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
+    total, p, w = tl.zeros((BM,), tl.float32), a, 1
+    for k in range(0, n, BN):
+        inside = (rows < m)[:, None] & (k + columns < n)[None, :]
+        total += tl.sum(tl.load(p + rows[:, None] * n + columns[None, :], mask=inside, other=0.0) * w, axis=1)
+        p, w = p + BN, (w * 3) % 7
+    tl.store(out + rows, total, mask=rows < m)
+    tl.store(last + tl.program_id(0), tl.load(p) * 10 + w)
+
+
+@pytest.mark.parametrize("m", [20, 16, 0])
+def test_what_a_loop_carries_does_not_depend_on_its_rows(m: int) -> None:
+    n, given = 96, np.arange(20 * 96, dtype=np.float32)
+    a, out, last = given.copy(), np.zeros(max(m, 1), np.float32), np.full(3, -1, np.float32)
+    moving_on[(3,)](a, out, last, m, n, BM=16, BN=32)
+    weights = np.repeat([1, 3, 2], 32)
+    assert out[:m].tolist() == (given.reshape(20, n)[:m] * weights).sum(axis=1).tolist()
+    assert last.tolist() == [n * 10 + 6] * 3
+
+
+@weft.jit
 def stored_apart(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
     """Sums of which fewer are stored than of their squares."""
     rows, columns = tl.arange(0, BM), tl.arange(0, BN)

@@ -22,11 +22,11 @@ A load of rows prefetches if
 
 Rows far apart: a program takes every eighth row, say, and its neighbours the others.
 
-    for row in range(program, rows, 8):  prefetch(x + (row + 8) * columns)
+    for row in range(program, rows, 8):  prefetch(x + (row + 16) * columns)
                                          .. load(x + row * columns) ..
 
-A processor fetches ahead until the row ends, and waits for memory where the next one begins. So loads prefetch the row that the
-loop takes next, on CPUs where that is faster (``prefetch-rows`` of `weft.target.TUNING`), if
+A processor fetches ahead until the row ends, and waits for memory where the next one begins. So loads prefetch a row that the
+loop takes soon, `NEXT_BYTES` ahead, on CPUs where that is faster (``prefetch-rows`` of `weft.target.TUNING`), if
 
 1. a row is all that an iteration loads there, and is at least `ROW`'s least bytes long;
 2. its address follows the counter of the innermost loop, moves by a number of elements known at run time, and can be computed

@@ -1,4 +1,4 @@
-"""Sums of the columns of long rows: strip by strip, with totals in the first cache.
+"""Sums of the columns of long rows: strip by strip, with totals in the nearest caches.
 
     piece by piece                                  strip by strip
     for each piece of 256 bytes of the columns:     for each strip of 8 rows:
@@ -33,7 +33,7 @@ from weft.codegen.cpu.extents import Extent
 from weft.codegen.cpu.loops import UNROLL_BUDGET, Terms, axis_bits
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop
-from weft.codegen.cpu.side_sums import along_registers, to_source
+from weft.codegen.cpu.side_sums import along_registers, nothing, register_type, to_source
 from weft.codegen.cpu.sum_order import order_of
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
@@ -41,9 +41,9 @@ from weft.codegen.cpu.views import slots
 from weft.codegen.emit.control import counted
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.regions import evaluate
-from weft.codegen.llvm.types import I64, constant
+from weft.codegen.llvm.types import I64
 from weft.ir import tile
-from weft.ir.types import dtype_of, is_tile, layout_of
+from weft.ir.types import is_tile
 from weft.layout import LinearLayout
 from weft.layout.algebra import f2
 
@@ -216,11 +216,11 @@ class _Emission:
         So many rows as differ by the bits ``unrolled`` are added in one iteration."""
         registers, builder = self._registers, self._registers.builder
         sums = [
-            (place, sum_, registers.entry.alloca(_register_type(sum_.op)))
+            (place, sum_, registers.entry.alloca(register_type(sum_.op.sources[0])))
             for place, sum_ in product(places, self._sums)
         ]
         for place, sum_, slot in sums:
-            value: ir.Value = _nothing(sum_.op)
+            value: ir.Value = nothing(sum_.op.sources[0])
             if first is not None:
                 value = builder.select(first, value, sum_.part.load(builder, place))
             builder.store(value, slot)
@@ -234,7 +234,7 @@ class _Emission:
 
         def finish() -> None:
             for place, sum_, slot in sums:
-                value = builder.load(slot, typ=_register_type(sum_.op))
+                value = builder.load(slot, typ=register_type(sum_.op.sources[0]))
                 sum_.total.store(builder, place, self._added(sum_.op, sum_.total.load(builder, place), value))
 
         if last is None:
@@ -245,7 +245,7 @@ class _Emission:
                 finish()
             with otherwise:
                 for place, sum_, slot in sums:
-                    sum_.part.store(builder, place, builder.load(slot, typ=_register_type(sum_.op)))
+                    sum_.part.store(builder, place, builder.load(slot, typ=register_type(sum_.op.sources[0])))
 
     def _index(self, place: RegisterIndex, row: RegisterIndex) -> RegisterIndex:
         """The register of a tile in a row, at a place of the totals."""
@@ -259,13 +259,3 @@ class _Emission:
 def _bits_of(number: int) -> int:
     """The highest power of two that is not above a number, at least 1."""
     return max(number, 1).bit_length() - 1
-
-
-def _register_type(op: tile.ReduceOp) -> ir.Type:
-    return ir.VectorType(element_of_value(op.sources[0]).register_type(None), layout_of(op.sources[0]).in_size("lane"))
-
-
-def _nothing(op: tile.ReduceOp) -> ir.Constant:
-    """A register of what changes no sum."""
-    dtype = dtype_of(op.sources[0])
-    return constant(dtype, -0.0 if dtype.is_float else 0, layout_of(op.sources[0]).in_size("lane"))

@@ -15,12 +15,15 @@ Such a loop
 
 1. only adds to what it carries, and only the sums of that along the rows are used, behind it. The order of the additions is then
    free (docs/architecture.md, "Meaning");
-2. carries tiles whose lanes lie along the rows, in few registers each.
+2. carries tiles whose lanes lie along the rows, in few registers each;
+3. goes on in a row where the iteration before has ended: its loads move by what a row has of a tile. Where they go elsewhere,
+   row by row comes back to memory for each row.
 
 Where all rows need the same registers from memory, as a matrix times a vector does, several rows are walked side by side: else
 each load of the matrix would take another load. They share the accumulators, too.
 
-Rows that no store behind the loop keeps (`weft.transforms.stored_part`) are left out. `weft.codegen.cpu.walk_rows` emits such
+Rows that no store behind the loop keeps (`weft.transforms.stored_part`) are left out, unless numbers that the loop carries are
+used behind it: it may have no row. `weft.codegen.cpu.walk_rows` emits such
 loops.
 """
 
@@ -28,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 from xdsl.dialects import scf
@@ -36,12 +40,13 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from weft.codegen.cpu.accumulate import BUDGET, GROUP_BITS, Accumulation
 from weft.codegen.cpu.cost import work
 from weft.codegen.cpu.loops import axis_bits
+from weft.codegen.cpu.order import steps_in
 from weft.codegen.cpu.schedule import WHOLE, RegisterLoop, identity, is_recomputable
 from weft.codegen.cpu.side_sums import along_registers, to_source
 from weft.codegen.cpu.views import used_registers
 from weft.ir import tile
 from weft.ir.direct import defining_op
-from weft.ir.types import dtype_of, is_tile, layout_of
+from weft.ir.types import dtype_of, is_tile, layout_of, shape_of
 from weft.layout import LinearLayout
 from weft.layout.algebra import f2
 from weft.transforms.stored_part import Limit, limits_of
@@ -93,7 +98,7 @@ def walk_of(loop: scf.ForOp, found: Accumulation, bits: int) -> Walk | None:
         return None
     axis = sums[0].axis.value.data
     lanes, within = (axis_bits(layout, dim, axis) for dim in ("lane", "register"))
-    if len(lanes) != layout.in_bits("lane"):
+    if len(lanes) != layout.in_bits("lane") or not _goes_on(loop, registers, added[0], sums[0], found):
         return None
     rows = [bit for bit in _bits(layout) if bit not in within]
     size = layout.in_size("lane") * max(dtype_of(source).itemsize for source in added)
@@ -125,7 +130,7 @@ def walk_of(loop: scf.ForOp, found: Accumulation, bits: int) -> Walk | None:
         within,
         beside,
         rest,
-        _limit(loop, sums) if _is_in_order(sums[0], rest) else None,
+        _limit(loop, sums) if _is_in_order(sums[0], rest) and not _gives_numbers(loop) else None,
         accumulators,
         iterations,
     )
@@ -160,6 +165,23 @@ def _source(loop: scf.ForOp, argument: BlockArgument, found: Accumulation) -> SS
     if not isinstance(op, tile.ReduceOp) or op not in found.sums:
         return None if found.sums else added
     return op.sources[0] if added.has_one_use() and is_sum(op) else None
+
+
+def _goes_on(
+    loop: scf.ForOp, registers: RegisterLoop, source: SSAValue, total: tile.ReduceOp, found: Accumulation
+) -> bool:
+    """Rule 3. Loads that follow loaded indices say nothing."""
+    tiles = found.sums[0].sources[0] if found.sums else source
+    length = prod(shape_of(tiles)) // prod(shape_of(total.results_[0]))
+    steps = steps_in(loop)
+    loads = [value.owner for value in registers.needs if isinstance(value.owner, tile.LoadOp)]
+    moved = [step for load in loads if (step := steps.of(load.pointer))]
+    return bool(moved) and all(abs(step) == length for step in moved)
+
+
+def _gives_numbers(loop: scf.ForOp) -> bool:
+    """Whether numbers that a loop carries are used behind it."""
+    return any(result.first_use is not None for result in loop.res if not is_tile(result))
 
 
 def _limit(loop: scf.ForOp, sums: Sequence[tile.ReduceOp]) -> Limit | None:
