@@ -40,6 +40,9 @@ REST = 4.0
 """Milliseconds before a measurement with several threads: those of the runner before wind down meanwhile. With one there is
 nothing to wait for, and on a shared machine a rest measures what its neighbours leave in the last cache."""
 
+WARM = 2e-3
+"""Seconds for which a computation runs before it is timed: caches are its own, and other threads awake."""
+
 SHORTEST = 1e-3
 """Seconds that one measurement takes at least: shorter computations run several times in it."""
 
@@ -117,11 +120,13 @@ class Stopwatch:
     rest: float
 
     def timed(self, runner: Runner, calls: int, *, warm: bool = True) -> float:
-        """Microseconds of one run, right after as many untimed ones (``warm``): one alone does not fill the last cache."""
+        """Microseconds of one run, right after untimed ones (``warm``) for `WARM`: as long for each runner."""
         if self.rest:
             time.sleep(self.rest)
-        for _ in range(calls if warm else 0):
+        until = time.perf_counter() + WARM
+        while warm:
             runner.run()
+            warm = time.perf_counter() < until
         start = self.clock()
         for _ in range(calls):
             runner.run()

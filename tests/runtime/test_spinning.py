@@ -201,7 +201,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many workers each launch was posted to. Workers look for a tenth of a second here, so that tests find them looking."""
     found, post = spinning._native(), Boxes.post  # pyright: ignore[reportPrivateUsage]
     assert found is not None
-    monkeypatch.setattr(spinning, "_native", lambda: (*found[:2], found[2] * 1000))
+    monkeypatch.setattr(spinning, "_native", lambda: (*found[:2], found[2] * 100))
     result: list[int] = []
 
     def noted(boxes: Boxes, wanted: int, address: int, workspace: Workspace, scratch: int) -> int:

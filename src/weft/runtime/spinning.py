@@ -1,9 +1,9 @@
 """Worker threads that wait in native code for the next launch, for a moment after the last one.
 
-A worker that sleeps takes 3 us to wake where a core is idle, 50 us in a virtual machine, and the interpreter lock besides. So
-small launches in a row, each of some 10 to 100 us, gained nothing from other threads. After a launch a worker looks at its *box*
-for another `SPIN` nanoseconds without the interpreter lock, and runs what a launch posts there. Then it sleeps as before
-(`weft.runtime.executor`). OpenMP's runtimes do the same, for longer.
+A worker that sleeps takes 3 us to wake where a core is idle, 50 us to 1 ms in a virtual machine, and the interpreter lock
+besides. So small launches in a row, each of some 10 to 100 us, gained nothing from other threads. After a launch a worker looks
+at its *box* for another `SPIN` nanoseconds without the interpreter lock, and runs what a launch posts there. Then it sleeps as
+before (`weft.runtime.executor`). OpenMP's runtimes do the same, for longer.
 
 A box is a cache line:
 
@@ -44,9 +44,12 @@ from weft.runtime import helpers
 from weft.runtime.workspace import TICKET, Workspace
 from weft.target import architecture, host
 
-SPIN: Final = 100_000
-"""Nanoseconds for which a worker looks for the next launch. Twice what waking takes at most, so that a worker that looks in vain
-wastes no more than that."""
+SPIN: Final = 1_000_000
+"""Nanoseconds for which a worker looks for the next launch: as long as waking takes in a virtual machine whose host gives the
+core to others meanwhile. With 100,000 half of the series of launches never found a worker looking (docs/benchmarks.md)."""
+
+_LEAVING: Final = 20
+"""`Boxes.collect` waits for this part of `SPIN`, and may be interrupted between its waits."""
 
 AWAY, READY, CLAIMED, POSTED, RUNNING = range(5)
 """The states of a box."""
@@ -310,11 +313,11 @@ class Boxes:
         return self._brief(1, self._first, wanted, address, workspace.launch, scratch, ticket)
 
     def collect(self, workspace: Workspace) -> int:
-        """Waits up to half of `SPIN` until the workers have left the launch. Those that have not begun will not. Returns how many
-        have not left."""
+        """Waits for 50 us at most (`_LEAVING`) until the workers have left the launch. Those that have not begun will not.
+        Returns how many have not left."""
         if self._long is None:
             return 0
-        return self._long(2, self._first, 0, 0, 0, self._rounds // 2, workspace.address + TICKET)
+        return self._long(2, self._first, 0, 0, 0, max(1, self._rounds // _LEAVING), workspace.address + TICKET)
 
     def leave(self) -> None:
         """Waits until no worker looks: some `SPIN` at most."""
