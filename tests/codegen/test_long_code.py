@@ -10,6 +10,7 @@ LLVM's time grows with the square of a block's length, so compile time is linear
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from sampling import grid
 from weft import dtypes
 from weft import target as targets
 from weft.codegen import emit_llvm
+from weft.codegen.cpu import later
 from weft.codegen.cpu.machine import target_machine
 from weft.codegen.cpu.values import LONG_BLOCK
 from weft.codegen.llvm.pipeline import parsed, simplify
@@ -81,6 +83,34 @@ def test_a_long_body_is_unrolled_less(count: int, size: int, copies: int) -> Non
     addition and what they are made of). So 1024 in one block are 8 copies of up to 25 lines, and 96 in a loop are 2 copies of
     up to 10 lines."""
     assert llvm_of(sums, count, size).count("fadd") == count * copies
+
+
+@KernelFunction
+def rows_in_a_loop(x: Any, out: Any, COUNT: tl.constexpr, N: tl.constexpr) -> None:
+    """Rows far apart, of which each is summed before it is stored: two register loops for each."""
+    at = tl.arange(0, N)
+    for row in range(0, 64, 8):
+        for i in tl.static_range(COUNT):
+            a = tl.load(x + (row * COUNT + i) * N + at)
+            tl.store(out + (row * COUNT + i) * N + at, a - tl.sum(a))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "count", "traced"),
+    [(scalars, 300, 0), (sums, 20, 0), (rows_in_a_loop, 9, 18)],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_each_register_loop_is_traced_once(
+    kernel: KernelFunction, count: int, traced: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To know what loops behind another compute, where rows far apart are prefetched. A block of n items took n^2 looks once."""
+    loops: list[Any] = []
+    computed = later._computed  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(later, "_computed", lambda loop, buffered: loops.append(loop) or computed(loop, buffered))
+    signature = {"x": F32, "out": F32, "COUNT": ConstantArgument(count), "N": ConstantArgument(1024)}
+    target = replace(targets.host(), tuning=("prefetch-rows",))
+    emit_llvm(build_module(kernel, signature), target, Options(disjoint=True))
+    assert len(loops) == traced
 
 
 def name_of(value: KernelFunction | int) -> str:

@@ -25,13 +25,14 @@ from weft.codegen.cpu.filling import TOGETHER, Filling, filling_of
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.gather import gathered
 from weft.codegen.cpu.histogram import Histogram
+from weft.codegen.cpu.later import Later
 from weft.codegen.cpu.loops import Terms, over_registers
 from weft.codegen.cpu.panels import pack
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.scan import Scan, goes_by_rows
-from weft.codegen.cpu.schedule import Item, RegisterLoop, Schedule, WriteBack, computed_by
+from weft.codegen.cpu.schedule import Item, RegisterLoop, Schedule, WriteBack
 from weft.codegen.cpu.strips import Strips, emit_strips
 from weft.codegen.cpu.sum_order import ACCUMULATORS
 from weft.codegen.cpu.values import Registers
@@ -109,7 +110,6 @@ class Emitter(Registers):
         self._placement = BufferPlacement(Costs(facts.axis))
         self._schedules: list[tuple[Schedule, dict[SSAValue, Buffer]]] = []
         self._staged: list[tuple[Buffer, Buffer]] = []
-        self._stores: list[tile.StoreOp] = []
 
     def emit_function(self, op: func.FuncOp, arguments: Sequence[ir.Value]) -> int:
         """Emits the whole kernel; ``arguments`` are its scalars (pointers as i64). Returns the scratch bytes it needs."""
@@ -127,18 +127,22 @@ class Emitter(Registers):
         schedule = self._schedule(block)
         self._schedules.append((schedule, {}))
         staged, self._staged = self._staged, []
-        later, stores = self.later, self._stores
-        for at, item in enumerate(schedule.items):
+        outer, self.later = self.later, self._later(block, schedule)
+        for item in schedule.items:
             self.split_long_block()
-            following = [each for each in schedule.items[at + 1 :] if isinstance(each, RegisterLoop)]
-            self.later = computed_by(following, schedule.buffered)
-            self._stores = [root for each in following for root in each.roots if isinstance(root, tile.StoreOp)]
+            if isinstance(item, RegisterLoop):
+                self.later.begin()
             self._item(item)
-        self.later, self._stores = later, stores
+        self.later = outer
         for source, target in self._staged:
             self.copy(source, target)
         self._staged = staged
         self._schedules.pop()
+
+    def _later(self, block: Block, schedule: Schedule) -> Later:
+        if "prefetch-rows" not in self.target.enabled or not isinstance(block.parent_op(), scf.ForOp):
+            return Later()
+        return Later([item for item in schedule.items if isinstance(item, RegisterLoop)], schedule.buffered)
 
     def _schedule(self, block: Block) -> Schedule:
         return self._placement.place(block, self._fusion.items(block))
@@ -242,7 +246,7 @@ class Emitter(Registers):
         else:
             for reduction in reductions.values():
                 reduction.ends(ends.ends_before(loop.layout.shape[-1]))
-        awaited = self._accesses.awaited(self._stores, loop.layout)
+        awaited = self._accesses.awaited(self.later.stores, loop.layout)
         write_backs = [(root.value, self._written_back(root)) for root in loop.roots if isinstance(root, WriteBack)]
 
         def body(index: RegisterIndex, copy: int, first: ir.Value | None) -> None:

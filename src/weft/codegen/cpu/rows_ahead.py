@@ -183,7 +183,7 @@ class RowsAhead:
         lead = self._lead(op)
         if lead is None or not _begins_line(op, index, lane):
             return
-        if lead.loop is not None and op.result in registers.later:
+        if lead.loop is not None and registers.later.computes(op.result):
             return
         if any(each.mask is not None and each.mask not in registers.true_masks for each in lead.indices):
             return

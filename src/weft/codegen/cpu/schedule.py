@@ -241,16 +241,6 @@ def trace_root(
         trace(operands_of(root), layout, needs, buffered)
 
 
-def computed_by(loops: Iterable[RegisterLoop], buffered: Container[SSAValue]) -> Container[SSAValue]:
-    """What register loops compute, down to what is ``buffered``."""
-    needs: dict[SSAValue, set[Columns]] = {}
-    for loop in loops:
-        for root in loop.roots:
-            trace_root(root, loop.layout, needs, buffered)
-        trace(loop.kept, loop.layout, needs, buffered)
-    return needs
-
-
 def is_crossed(value: SSAValue) -> bool:
     """Whether a flip takes the value from other registers. Such a value is always in a buffer: computed again, a chain of n flips
     would be computed 2**n times."""

@@ -10,7 +10,7 @@ What has been computed is remembered by scope: it holds where the code that comp
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Container, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import NamedTuple, TypeGuard
@@ -25,6 +25,7 @@ from weft.codegen.cpu.beyond import Beyond
 from weft.codegen.cpu.buffers import Buffer, BufferPool
 from weft.codegen.cpu.cost import work
 from weft.codegen.cpu.generators import generated_lane, generated_register
+from weft.codegen.cpu.later import Later
 from weft.codegen.cpu.loops import over_registers
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import Columns, trace
@@ -117,8 +118,8 @@ class Registers(Emit):
         """How many programs the function runs (i32)."""
         self.most = 1
         """The most programs that it may run, if it may run any number."""
-        self.later: Container[SSAValue] = frozenset[SSAValue]()
-        """What register loops behind the one that is being emitted compute again, in the same block."""
+        self.later = Later()
+        """The register loops behind the one that is being emitted, where rows far apart are prefetched: in a loop's body."""
         self.parts = 1
         """In how many parts the loop that is being emitted goes over its tiles."""
         self.walked = 1
