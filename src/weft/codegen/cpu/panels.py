@@ -95,10 +95,10 @@ def _write(registers: Registers, op: PackOp, first: RegisterIndex, bits: list[in
     if bits:
         vectors = interleaved(builder, vectors, element.size)
     pieces = max(1, lanes // panel.width) if panel.width else 1
-    each = len(vectors) // pieces
-    align = min(_LINE, element.size * lanes * each)
+    held = len(vectors) // pieces
+    align = min(_LINE, element.size * lanes * held)
     for i in range(pieces):
-        piece = concatenated(builder, vectors[i * each : (i + 1) * each])
+        piece = concatenated(builder, vectors[i * held : (i + 1) * held])
         further = ir.Constant(I64, i * panel.width * panel.depth * element.size)
         builder.store(piece, builder.gep(place, [further], source_etype=I8) if i else place, align=align)
 

@@ -14,7 +14,6 @@ where no element is there: adding one zero is as good as adding many, but not as
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -35,6 +34,7 @@ from weft.codegen.cpu.sum_order import SumOrder
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import MaskVersions, mask_versions
 from weft.codegen.cpu.walks import Walk
+from weft.codegen.cpu.zeros import is_positive_zero
 from weft.codegen.emit.control import counted
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.regions import evaluate
@@ -43,7 +43,6 @@ from weft.ir import tile
 from weft.ir.types import is_tile, layout_of
 from weft.layout.algebra import f2
 from weft.transforms.axis import AxisInfo
-from weft.transforms.constants import number_of
 
 
 def emit_walk(registers: Registers, loop: scf.ForOp, walk: Walk) -> None:
@@ -263,8 +262,7 @@ def _masks_zeros(value: SSAValue, versions: MaskVersions, axis: Mapping[SSAValue
         op = op.operands[0].owner
     if not isinstance(op, tile.LoadOp) or op.mask is None or op.other is None or op.mask not in versions.masks:
         return False
-    number = number_of(op.other)
-    return number == 0 and math.copysign(1, number) > 0 and is_prefix(op.mask, axis)
+    return is_positive_zero(op.other) and is_prefix(op.mask, axis)
 
 
 def _number(registers: Registers, value: SSAValue | int) -> ir.Value:

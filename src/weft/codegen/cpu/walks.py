@@ -23,8 +23,7 @@ Where all rows need the same registers from memory, as a matrix times a vector d
 each load of the matrix would take another load. They share the accumulators, too.
 
 Rows that no store behind the loop keeps (`weft.transforms.stored_part`) are left out, unless numbers that the loop carries are
-used behind it: it may have no row. `weft.codegen.cpu.walk_rows` emits such
-loops.
+used behind it: it may have no row. `weft.codegen.cpu.walk_rows` emits such loops.
 """
 
 from __future__ import annotations
