@@ -21,7 +21,7 @@ from weft.codegen import compile as compiler
 from weft.codegen import kernel as abi
 from weft.runtime import executor, spinning
 from weft.runtime.executor import Pool
-from weft.runtime.spinning import AWAY, CLAIMED, POSTED, READY, SPIN, Boxes
+from weft.runtime.spinning import AWAY, CLAIMED, POSTED, READY, SHORT, SPIN, Boxes
 from weft.runtime.workspace import HEAD, TICKET, Workspace
 
 pytestmark = pytest.mark.jit
@@ -63,7 +63,6 @@ class Worker:
         self.space = Workspace()
         self.space.enter(scratch)
         self._boxes, self._on = boxes, True
-        boxes.equip(0, self.space)
         self._thread = threading.Thread(target=self._work)
 
     def __enter__(self) -> Worker:
@@ -76,7 +75,7 @@ class Worker:
 
     def _work(self) -> None:
         while self._on:
-            self._boxes.serve(0)
+            self._boxes.serve(0, self.space)
 
 
 def posted(boxes: Boxes, address: int, space: Workspace, scratch: int = 0) -> None:
@@ -130,10 +129,24 @@ def test_a_worker_goes_away_when_nothing_comes() -> None:
     boxes = Boxes(1)
     for _ in range(5):
         began = time.perf_counter_ns()
-        boxes.serve(0)
+        boxes.serve(0, Workspace())
         assert time.perf_counter_ns() - began > SPIN / 10
         assert states(boxes, 1) == [AWAY]
     assert boxes.post(1, 1, Workspace(), 0) == 0
+
+
+def test_how_long_workers_look_is_by_the_least_of_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """200 looks in 50, 10, 20, 90 and 30 us: the core was given away meanwhile, but for 10 us."""
+    clock = iter([0, 50_000, 100_000, 110_000, 200_000, 220_000, 300_000, 390_000, 400_000, 430_000])
+    monkeypatch.setattr(spinning.time, "perf_counter_ns", lambda: next(clock))
+    asked: list[int] = []
+
+    def native(which: int, _box: int, rounds: int, *_: int) -> int:
+        asked.extend((which, rounds))
+        return 0
+
+    assert spinning.looks(native) == SPIN // 10_000 * 200
+    assert asked == [0, 200] * 5
 
 
 def test_so_many_workers_as_are_wanted_and_look() -> None:
@@ -148,12 +161,50 @@ def test_so_many_workers_as_are_wanted_and_look() -> None:
     assert remaining(space) == 3
 
 
-def test_a_worker_with_too_little_scratch_memory_goes_on_looking() -> None:
+def test_a_worker_with_too_little_scratch_memory_is_sent_for_more() -> None:
     boxes, space = Boxes(2), Workspace()
     ready(boxes, 0, scratch=99)
     ready(boxes, 1, scratch=100)
     assert boxes.post(2, 5, space, 100) == 1
-    assert states(boxes, 2) == [READY, POSTED]
+    assert states(boxes, 2) == [SHORT, POSTED]
+    assert words_of(boxes, 0)[6] == 100
+    assert boxes.post(1, 5, space, 10) == 0
+
+
+def test_a_worker_that_never_came_in_time_for_a_kernel_runs_it_when_it_looks() -> None:
+    """It has no scratch memory, and is only ever asked for 1,000 and then for 2,000 bytes, while it looks."""
+    boxes, space, addresses = Boxes(1), Workspace(), list[int]()
+
+    def entry(_launch: int, thread: int) -> int:
+        addresses.append((ctypes.c_int64 * 4).from_address(thread)[3])
+        return executor.DONE
+
+    native, address = address_of(entry)
+    with Worker(boxes) as worker:
+        for size, there in ((1000, 1000), (2000, 2000), (500, 2000)):
+            posted(boxes, address, space, size)
+            left(space)
+            assert worker.space.scratch_size == there
+        last = worker.space.scratch(0)
+    assert native is not None
+    assert addresses[0] != 0
+    assert addresses[1:] == [last, last]
+
+
+def test_a_worker_for_which_there_is_no_memory_goes_on_without() -> None:
+    boxes, space = Boxes(1), Workspace()
+
+    class Small(Workspace):
+        def enter(self, scratch: int) -> None:
+            raise MemoryError
+
+    worker = threading.Thread(target=boxes.serve, args=(0, Small()))
+    worker.start()
+    ends = time.monotonic() + 20
+    while worker.is_alive():
+        assert boxes.post(1, 5, space, 1000) == 0
+        assert time.monotonic() < ends, "the worker does not go away"
+    assert states(boxes, 1) == [AWAY]
 
 
 def test_what_no_worker_has_begun_is_taken_back_from_the_launch_that_ends() -> None:
@@ -309,7 +360,7 @@ def test_launches_from_several_threads() -> None:
 def test_without_native_code_workers_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spinning, "_native", lambda: None)
     boxes, counts = Boxes(1), Counter[int]()
-    boxes.serve(0)
+    boxes.serve(0, Workspace())
     ready(boxes, 0)
     assert (boxes.post(1, 5, Workspace(), 0), boxes.collect(Workspace())) == (0, 0)
     pool = Pool(2)

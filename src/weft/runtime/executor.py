@@ -265,8 +265,7 @@ class Pool:
         workspace = Workspace()
         while True:
             self._jobs.get().help(workspace)
-            boxes.equip(number, workspace)
-            boxes.serve(number)
+            boxes.serve(number, workspace)
 
 
 def finish(entry: Entry, workspace: Workspace, status: int) -> int:

@@ -13,12 +13,14 @@ A box is a cache line:
 | 1, 2 | the kernel's entry point, and the launch that it runs (`weft.codegen.kernel`) |
 | 3 | the launch's *ticket* |
 | 4, 5 | the worker's thread words, and how many bytes of scratch memory they have |
+| 6 | how many bytes a launch needs, where these are too few |
 
 | state | means | who changes it, to what |
 |---|---|---|
 | `AWAY` | the worker does not look | the worker, to `READY` |
 | `READY` | the worker looks | the worker, to `AWAY`; a launch, to `CLAIMED` |
-| `CLAIMED` | a launch reads or writes the box | that launch, to `READY` or `POSTED` |
+| `CLAIMED` | a launch reads or writes the box | that launch, to `READY`, `POSTED` or `SHORT` |
+| `SHORT` | the worker has too little scratch memory, and is to get more and look again | the worker, to `AWAY` |
 | `POSTED` | there is a launch to run | the worker, to `RUNNING`; a launch that has ended, to `CLAIMED` |
 | `RUNNING` | the worker runs it | the worker, to `READY` |
 
@@ -51,13 +53,15 @@ core to others meanwhile. With 100,000 most series of launches never found a wor
 _LEAVING: Final = 20
 """`Boxes.collect` waits for this part of `SPIN`, and may be interrupted between its waits."""
 
-AWAY, READY, CLAIMED, POSTED, RUNNING = range(5)
+AWAY, READY, CLAIMED, POSTED, RUNNING, SHORT = range(6)
 """The states of a box."""
 
 SYMBOL: Final = "weft_workers"
 _LINE: Final = 64
-_SAMPLE: Final = 1000
-"""Looks that are timed, to know how many of them take a time."""
+_SAMPLE: Final = 200
+_SAMPLES: Final = 5
+"""Looks that are timed together, and how often: the least time says how many of them take a time. One sample alone was up to five
+times as long, where the machine gave the core away. Workers then looked for a fifth of `SPIN` as long as the process lived."""
 
 _PAUSES: Final = {
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
@@ -84,7 +88,7 @@ collects:
   ret i64 %left
 }}
 
-; Looks at a box %rounds times after each launch; 0 when the worker is away again.
+; Looks at a box %rounds times after each launch. When the worker is away again: 0, or how many bytes of scratch memory it needs.
 define internal i64 @serve(ptr %box, i64 %rounds) {{
 entry:
   store atomic i64 {READY}, ptr %box release, align 8
@@ -92,8 +96,13 @@ entry:
 look:
   %left = phi i64 [ %rounds, %entry ], [ %less, %idle ], [ 1, %leave ], [ %rounds, %left.launch ]
   %state = load atomic i64, ptr %box acquire, align 8
-  %is.posted = icmp eq i64 %state, {POSTED}
-  br i1 %is.posted, label %take, label %idle
+  switch i64 %state, label %idle [ i64 {POSTED}, label %take
+                                   i64 {SHORT}, label %short ]
+short:
+  %needed.p = getelementptr i64, ptr %box, i64 6
+  %needed = load i64, ptr %needed.p, align 8
+  store atomic i64 {AWAY}, ptr %box release, align 8
+  ret i64 %needed
 idle:
   {pause}
   %less = sub i64 %left, 1
@@ -134,7 +143,7 @@ left.launch:
   br label %look
 }}
 
-; Posts a launch to %wanted workers that look and have enough scratch memory; to how many it did.
+; Posts a launch to %wanted workers that look and have enough scratch memory; to how many it did. Sends others for more memory.
 define internal i64 @post(ptr %boxes, i64 %wanted, ptr %kernel, ptr %launch, i64 %scratch, ptr %ticket) {{
 entry:
   %count = load i64, ptr %boxes, align 8
@@ -165,7 +174,9 @@ fits:
   %enough = icmp uge i64 %size, %scratch
   br i1 %enough, label %write, label %back
 back:
-  store atomic i64 {READY}, ptr %box release, align 8
+  %needed.p = getelementptr i64, ptr %box, i64 6
+  store i64 %scratch, ptr %needed.p, align 8
+  store atomic i64 {SHORT}, ptr %box release, align 8
   br label %skip
 write:
   %entry.p = getelementptr i64, ptr %box, i64 1
@@ -253,7 +264,7 @@ def text(machine: str) -> str:
     """The code in LLVM IR for an architecture (`weft.target.architecture`)."""
     from weft.codegen.kernel import PAUSED
 
-    states = {"AWAY": AWAY, "READY": READY, "CLAIMED": CLAIMED, "POSTED": POSTED, "RUNNING": RUNNING}
+    states = {"AWAY": AWAY, "READY": READY, "CLAIMED": CLAIMED, "POSTED": POSTED, "RUNNING": RUNNING, "SHORT": SHORT}
     pause, declaration = _PAUSES.get(machine, ("", ""))
     return _TEXT.format(symbol=SYMBOL, line=_LINE, pause=pause, declaration=declaration, PAUSED=PAUSED, **states)
 
@@ -275,12 +286,19 @@ def _native() -> tuple[_Native, _Native, int] | None:
     if address is None:
         return None
     brief, long = _BRIEF(address), _LONG(address)
-    box = (ctypes.c_int64 * 8)()
-    began = time.perf_counter_ns()
-    long(0, ctypes.addressof(box), _SAMPLE, 0, 0, 0, 0)
-    taken = max(time.perf_counter_ns() - began, 1)
-    _found.append((brief, long, max(1, SPIN * _SAMPLE // taken)))
+    _found.append((brief, long, looks(long)))
     return _found[0]
+
+
+def looks(long: _Native) -> int:
+    """How many looks take `SPIN`, by the least of `_SAMPLES` samples."""
+    box = (ctypes.c_int64 * 8)()
+    taken: list[int] = []
+    for _ in range(_SAMPLES):
+        began = time.perf_counter_ns()
+        long(0, ctypes.addressof(box), _SAMPLE, 0, 0, 0, 0)
+        taken.append(time.perf_counter_ns() - began)
+    return max(1, SPIN * _SAMPLE // max(min(taken), 1))
 
 
 class Boxes:
@@ -294,15 +312,21 @@ class Boxes:
         found = _native()
         self._brief, self._long, self._rounds = found or (None, None, 0)
 
-    def serve(self, number: int) -> None:
-        """The part of worker ``number``: runs what is posted to it, until nothing has been for `SPIN`."""
-        if self._long is not None:
-            self._long(0, self._box(number), self._rounds, 0, 0, 0, 0)
-
-    def equip(self, number: int, workspace: Workspace) -> None:
-        """Gives worker ``number``, which is not looking, thread words and scratch memory."""
-        words = (ctypes.c_int64 * 8).from_address(self._box(number))
-        words[4], words[5] = workspace.thread, workspace.scratch_size
+    def serve(self, number: int, workspace: Workspace) -> None:
+        """The part of worker ``number``: runs in its workspace what is posted to it, until nothing has been for `SPIN`."""
+        if self._long is None:
+            return
+        box = self._box(number)
+        words = (ctypes.c_int64 * 8).from_address(box)
+        while True:
+            words[4], words[5] = workspace.thread, workspace.scratch_size
+            needed = self._long(0, box, self._rounds, 0, 0, 0, 0)
+            if not needed:
+                return
+            try:
+                workspace.enter(needed)
+            except MemoryError:  # the launch runs without this worker
+                return
 
     def post(self, wanted: int, address: int, workspace: Workspace, scratch: int) -> int:
         """Has up to ``wanted`` workers that look run a kernel's code at ``address``, which needs so much ``scratch`` memory.
