@@ -40,8 +40,13 @@ REST = 4.0
 """Milliseconds before a measurement with several threads: those of the runner before wind down meanwhile. With one there is
 nothing to wait for, and on a shared machine a rest measures what its neighbours leave in the last cache."""
 
-WARM = 2e-3
-"""Seconds for which a computation runs before it is timed: caches are its own, and other threads awake."""
+WARM = 10e-3
+"""Seconds for which a computation runs before it is timed: caches are its own, and other threads awake. In 2 ms one runner read a
+matrix of 16 MiB 3 times and another 15 times, and the first was timed before the matrix was in the cache."""
+
+OPENBLAS_LOOKS = 22
+"""After a product the threads of NumPy's OpenBLAS look for work for 2 to this power cycles: 1.4 ms at 3 GHz, less than `REST`. By
+default it is 2 to the 26th, and whatever ran within 20 ms of NumPy shared a core with them."""
 
 SHORTEST = 1e-3
 """Seconds that one measurement takes at least: shorter computations run several times in it."""
@@ -73,6 +78,7 @@ class Result:
 
 def use_threads(threads: int | None) -> None:
     """Keeps this process and all peers to so many cores; before they are imported, since their pools are then as large."""
+    os.environ["OPENBLAS_THREAD_TIMEOUT"] = str(OPENBLAS_LOOKS)
     if threads is None:
         return
     if hasattr(os, "sched_setaffinity"):
