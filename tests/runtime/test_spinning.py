@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding as llvm
 import pytest
@@ -21,7 +22,7 @@ from weft.codegen import compile as compiler
 from weft.codegen import kernel as abi
 from weft.runtime import executor, spinning
 from weft.runtime.executor import Pool
-from weft.runtime.spinning import AWAY, CLAIMED, POSTED, READY, SHORT, SPIN, Boxes
+from weft.runtime.spinning import AWAY, CLAIMED, FEW, POSTED, READY, SHORT, SPIN, WAITS, Boxes
 from weft.runtime.workspace import HEAD, TICKET, Workspace
 
 pytestmark = pytest.mark.jit
@@ -250,7 +251,7 @@ def launched(pool: Pool, entry: executor.Entry, address: int, grid: tuple[int, i
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many workers each launch was posted to. Workers look for a tenth of a second here, so that tests find them looking."""
-    found, post = spinning._native(), Boxes.post  # pyright: ignore[reportPrivateUsage]
+    found, post, share = spinning._native(), Boxes.post, Boxes.share  # pyright: ignore[reportPrivateUsage]
     assert found is not None
     monkeypatch.setattr(spinning, "_native", lambda: (*found[:2], found[2] * 100))
     result: list[int] = []
@@ -259,7 +260,16 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         result.append(post(boxes, wanted, address, workspace, scratch))
         return result[-1]
 
+    def shared(
+        boxes: Boxes, wanted: int, address: int, scratch: int, space: Workspace, launch: int, thread: int
+    ) -> int:
+        outcome = share(boxes, wanted, address, scratch, space, launch, thread)
+        if outcome != FEW:
+            result.append(wanted)
+        return outcome
+
     monkeypatch.setattr(Boxes, "post", noted)
+    monkeypatch.setattr(Boxes, "share", shared)
     return result
 
 
@@ -308,9 +318,14 @@ def test_a_failure_in_a_worker_that_looks_is_the_launchs(taken: list[int]) -> No
     assert taken == [1] * 20
 
 
-def test_a_launch_ends_after_the_workers_that_look(taken: list[int]) -> None:
+def test_a_launch_ends_after_the_workers_that_look(taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one whose part in the caller raises, which stops it."""
-    caller, pool = threading.get_ident(), looking(Pool(2), taken)
+    caller, pool, share = threading.get_ident(), looking(Pool(2), taken), Boxes.share
+
+    def interrupted(*arguments: Any) -> int:
+        assert share(*arguments) == WAITS
+        raise KeyboardInterrupt
+
     for raises in (False, True) * 3:
         barrier, finished = threading.Barrier(2, timeout=20), list[int]()
 
@@ -322,18 +337,62 @@ def test_a_launch_ends_after_the_workers_that_look(taken: list[int]) -> None:
             return 0
 
         native, address = address_of(entry_of(program))
+        monkeypatch.setattr(Boxes, "share", interrupted if raises else share)
         if raises:
-
-            def caught(launch: int, thread: int, native: executor.Entry = native) -> int:
-                native(launch, thread)
-                raise KeyboardInterrupt
-
             with pytest.raises(KeyboardInterrupt):
-                launched(pool, caught, address, (2, 1, 1))
+                launched(pool, native, address, (2, 1, 1))
         else:
             assert launched(pool, native, address, (2, 1, 1)) == executor.DONE
         assert len(finished) == 1
         assert pool._posted == {}  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_launch_is_shared_by_workers_all_of_which_look() -> None:
+    """Where fewer do, nothing runs."""
+    boxes, space, ran = Boxes(2), Workspace(), list[tuple[bool, int, int]]()
+    caller = threading.get_ident()
+
+    def entry(launch: int, thread: int) -> int:
+        ran.append((threading.get_ident() == caller, launch, thread))
+        return executor.DONE
+
+    native, address = address_of(entry)
+    assert native is not None
+    assert boxes.share(1, address, 0, space, space.launch, space.thread) == FEW
+    assert ran == []
+    with Worker(boxes) as worker:
+        ends = time.monotonic() + 20
+        while (outcome := boxes.share(1, address, 0, space, space.launch, space.thread)) == FEW:
+            assert time.monotonic() < ends, "no worker looks"
+        left(space)
+        assert boxes.share(2, address, 0, space, space.launch, space.thread) == FEW
+    assert outcome in (executor.DONE, WAITS)
+    mine, its = (True, space.launch, space.thread), (False, space.launch, worker.space.thread)
+    assert ran.count(mine) == 1
+    assert ran in ([mine], [mine, its], [its, mine])  # a launch that ends takes back what nobody began
+
+
+@pytest.mark.parametrize("status", [executor.FAULT, executor.STOPPED, executor.PAUSED])
+def test_the_callers_part_that_ends_early_is_not_waited_for(status: int) -> None:
+    boxes, space = Boxes(1), Workspace()
+    ready(boxes, 0)
+    native, address = address_of(lambda launch, thread: status)
+    assert native is not None
+    assert boxes.share(1, address, 0, space, space.launch, space.thread) == status
+    assert (states(boxes, 1), remaining(space)) == ([POSTED], 1)
+
+
+def test_what_a_worker_left_with_is_learnt() -> None:
+    """Its part has ended, with another status than the caller's."""
+    boxes, space = Boxes(1), Workspace()
+    ready(boxes, 0)
+    ctypes.c_int64.from_address(space.address + TICKET + 8).value = 1 << executor.DONE | 1 << executor.FAULT
+    native, address = address_of(lambda launch, thread: executor.DONE)
+    assert native is not None
+    assert boxes.share(1, address, 0, space, space.launch, space.thread) == WAITS
+    assert (states(boxes, 1), remaining(space)) == ([READY], 0)
+    ctypes.c_int64.from_address(space.address + TICKET + 8).value = 1 << executor.DONE
+    assert boxes.share(1, address, 0, space, space.launch, space.thread) == executor.DONE
 
 
 def test_launches_from_several_threads() -> None:
@@ -363,6 +422,7 @@ def test_without_native_code_workers_sleep(monkeypatch: pytest.MonkeyPatch) -> N
     boxes.serve(0, Workspace())
     ready(boxes, 0)
     assert (boxes.post(1, 5, Workspace(), 0), boxes.collect(Workspace())) == (0, 0)
+    assert boxes.share(1, 5, 0, Workspace(), 0, 0) == FEW
     pool = Pool(2)
 
     def program(p: int) -> int:

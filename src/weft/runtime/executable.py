@@ -18,9 +18,9 @@ from weft.runtime.parted import Parted
 from weft.runtime.printing import Printer
 from weft.runtime.workspace import ARGUMENTS, HEAD, Workspace, give, take
 
-_WAKING: int = 20_000
+_WAKING: int = 12_000
 """Nanoseconds of work that are worth more threads where these look for it, or will look for the next launch
-(`weft.runtime.spinning`). Sharing a launch takes 8,000 of Python."""
+(`weft.runtime.spinning`). Sharing a launch takes 3,000 where these look, and twice that with cold caches."""
 _SLEEPING: int = 60_000
 """The same of a launch that comes alone, where they sleep: waking takes 3,000 where a core is idle, and 50,000 in a virtual
 machine."""

@@ -31,11 +31,11 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from queue import SimpleQueue
 from typing import Final, TypeAlias
 
-from weft.runtime.spinning import SPIN, Boxes
+from weft.runtime.spinning import FEW, SPIN, WAITS, Boxes
 from weft.runtime.watch import Watch, release
 from weft.runtime.workspace import Workspace
 
@@ -168,10 +168,19 @@ class Pool:
         status = DONE
         failure: BaseException | None = None
         try:
-            self._offer(job, width - 1, address)
-            began = _worked()
-            status = self.lead(entry, workspace)
-            workspace.taken = _worked() - began
+            status = self._share(job, width - 1, address)
+            if status == DONE:
+                return DONE
+            if status == FEW:
+                workspace.taken = 0
+                self._offer(job, width - 1, address)
+                status = PAUSED
+            if status == WAITS:
+                status = DONE
+            elif status == PAUSED:
+                began = _worked()
+                status = self.lead(entry, workspace)
+                workspace.taken += _worked() - began
         except BaseException as error:
             failure = error
         try:
@@ -228,6 +237,21 @@ class Pool:
                 watch.disarm()
             if once:
                 break
+        return status
+
+    def _share(self, job: Job, helpers: int, address: int) -> int:
+        """Runs a launch together with workers that look, if enough do (`Boxes.share`): `DONE` where it has ended."""
+        boxes = self._boxes
+        if not address or boxes is None:
+            return FEW
+        job.posted = True
+        self._posted[id(job)] = job
+        caller = job.caller
+        began = time.perf_counter_ns()
+        status = self.lead(partial(boxes.share, helpers, address, job.scratch, caller), caller, once=True)
+        caller.taken = time.perf_counter_ns() - began
+        if status == DONE:
+            del self._posted[id(job)]
         return status
 
     def _offer(self, job: Job, helpers: int, address: int) -> None:

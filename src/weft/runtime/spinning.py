@@ -3,7 +3,8 @@
 A worker that sleeps takes 3 us to wake where a core is idle, 50 us to 1 ms in a virtual machine, and the interpreter lock
 besides. So small launches in a row, each of some 10 to 100 us, gained nothing from other threads. After a launch a worker looks
 at its *box* for another `SPIN` nanoseconds without the interpreter lock, and runs what a launch posts there. Then it sleeps as
-before (`weft.runtime.executor`). OpenMP's runtimes do the same, for longer.
+before (`weft.runtime.executor`). OpenMP's runtimes do the same, for longer. Where all workers look, a launch is one call of
+native code (`Boxes.share`).
 
 A box is a cache line:
 
@@ -43,7 +44,7 @@ from functools import cache
 from typing import Final
 
 from weft.runtime import helpers
-from weft.runtime.workspace import TICKET, Workspace
+from weft.runtime.workspace import THREAD, TICKET, Workspace
 from weft.target import architecture, host
 
 SPIN: Final = 1_000_000
@@ -55,6 +56,10 @@ _LEAVING: Final = 20
 
 AWAY, READY, CLAIMED, POSTED, RUNNING, SHORT = range(6)
 """The states of a box."""
+
+FEW, WAITS = -1, 4
+"""What `Boxes.share` gives besides statuses: too few workers look, and nothing was run; or the caller's part is done, and there
+is a worker to wait for, or a status to learn."""
 
 SYMBOL: Final = "weft_workers"
 _LINE: Final = 64
@@ -73,10 +78,11 @@ alone for some cycles."""
 _TEXT: Final = """
 {declaration}
 
-define i64 @{symbol}(i64 %which, ptr %a, i64 %b, ptr %c, ptr %d, i64 %e, ptr %f) {{
+define i64 @{symbol}(i64 %which, ptr %a, i64 %b, ptr %c, ptr %d, i64 %e, ptr %f, i64 %g) {{
 entry:
   switch i64 %which, label %serves [ i64 1, label %posts
-                                     i64 2, label %collects ]
+                                     i64 2, label %collects
+                                     i64 3, label %shares ]
 serves:
   %served = call i64 @serve(ptr %a, i64 %b)
   ret i64 %served
@@ -84,8 +90,11 @@ posts:
   %posted = call i64 @post(ptr %a, i64 %b, ptr %c, ptr %d, i64 %e, ptr %f)
   ret i64 %posted
 collects:
-  %left = call i64 @collect(ptr %a, i64 %b, i64 %e, ptr %f)
+  %left = call i64 @collect(ptr %a, i64 %g, ptr %f)
   ret i64 %left
+shares:
+  %shared = call i64 @share(ptr %a, i64 %b, ptr %c, ptr %d, i64 %e, ptr %f, i64 %g)
+  ret i64 %shared
 }}
 
 ; Looks at a box %rounds times after each launch. When the worker is away again: 0, or how many bytes of scratch memory it needs.
@@ -196,7 +205,7 @@ skip:
 }}
 
 ; Takes back what no worker has begun, and waits for the others, for %rounds looks; how many have not left.
-define internal i64 @collect(ptr %boxes, i64 %unused, i64 %rounds, ptr %ticket) {{
+define internal i64 @collect(ptr %boxes, i64 %rounds, ptr %ticket) {{
 entry:
   %count = load i64, ptr %boxes, align 8
   br label %next
@@ -248,13 +257,59 @@ idle:
 end:
   ret i64 %remaining
 }}
+
+; {FEW}, and nothing is run, unless %wanted workers look. Else posts the launch, runs it too, and collects. Gives the status of
+; the caller's part, or {WAITS} where that is done and a worker has not left, or left with another status.
+define internal i64 @share(ptr %boxes, i64 %wanted, ptr %kernel, ptr %launch, i64 %scratch, ptr %ticket, i64 %rounds) {{
+entry:
+  %count = load i64, ptr %boxes, align 8
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i.more, %test ]
+  %looking = phi i64 [ 0, %entry ], [ %looking.now, %test ]
+  %enough = icmp uge i64 %looking, %wanted
+  br i1 %enough, label %run, label %more
+more:
+  %some.left = icmp ult i64 %i, %count
+  br i1 %some.left, label %test, label %few
+few:
+  ret i64 {FEW}
+test:
+  %line = add i64 %i, 1
+  %at = mul i64 %line, {line}
+  %box = getelementptr i8, ptr %boxes, i64 %at
+  %i.more = add i64 %i, 1
+  %state = load atomic i64, ptr %box monotonic, align 8
+  %is.ready = icmp eq i64 %state, {READY}
+  %one = zext i1 %is.ready to i64
+  %looking.now = add i64 %looking, %one
+  br label %next
+run:
+  %posted = call i64 @post(ptr %boxes, i64 %wanted, ptr %kernel, ptr %launch, i64 %scratch, ptr %ticket)
+  %thread = getelementptr i8, ptr %ticket, i64 {thread}
+  %status = call i32 %kernel(ptr %launch, ptr %thread)
+  %is.done = icmp eq i32 %status, {DONE}
+  br i1 %is.done, label %gather, label %leave
+gather:
+  %remaining = call i64 @collect(ptr %boxes, i64 %rounds, ptr %ticket)
+  %statuses.p = getelementptr i64, ptr %ticket, i64 1
+  %statuses = load atomic i64, ptr %statuses.p monotonic, align 8
+  %others = and i64 %statuses, {others}
+  %open = or i64 %remaining, %others
+  %waits = icmp ne i64 %open, 0
+  %outcome = select i1 %waits, i64 {WAITS}, i64 {DONE}
+  ret i64 %outcome
+leave:
+  %early = sext i32 %status to i64
+  ret i64 %early
+}}
 """
 
-_ARGUMENTS: Final = [ctypes.c_int64] * 7  # addresses, too: a ``c_void_p`` takes longer to pass
+_ARGUMENTS: Final = [ctypes.c_int64] * 8  # addresses, too: a ``c_void_p`` takes longer to pass
 _BRIEF: Final = ctypes.PYFUNCTYPE(ctypes.c_int64, *_ARGUMENTS)
 _LONG: Final = ctypes.CFUNCTYPE(ctypes.c_int64, *_ARGUMENTS)
 
-_Native = Callable[[int, int, int, int, int, int, int], int]
+_Native = Callable[[int, int, int, int, int, int, int, int], int]
 
 _found: Final[list[tuple[_Native, _Native, int]]] = []
 """The code of this process, where it has been had."""
@@ -262,11 +317,14 @@ _found: Final[list[tuple[_Native, _Native, int]]] = []
 
 def text(machine: str) -> str:
     """The code in LLVM IR for an architecture (`weft.target.architecture`)."""
-    from weft.codegen.kernel import PAUSED
+    from weft.codegen.kernel import DONE, PAUSED
 
+    statuses = {"DONE": DONE, "PAUSED": PAUSED, "FEW": FEW, "WAITS": WAITS, "others": ~(1 << DONE)}
     states = {"AWAY": AWAY, "READY": READY, "CLAIMED": CLAIMED, "POSTED": POSTED, "RUNNING": RUNNING, "SHORT": SHORT}
     pause, declaration = _PAUSES.get(machine, ("", ""))
-    return _TEXT.format(symbol=SYMBOL, line=_LINE, pause=pause, declaration=declaration, PAUSED=PAUSED, **states)
+    return _TEXT.format(
+        symbol=SYMBOL, line=_LINE, thread=THREAD - TICKET, pause=pause, declaration=declaration, **statuses, **states
+    )
 
 
 @cache
@@ -296,7 +354,7 @@ def looks(long: _Native) -> int:
     taken: list[int] = []
     for _ in range(_SAMPLES):
         began = time.perf_counter_ns()
-        long(0, ctypes.addressof(box), _SAMPLE, 0, 0, 0, 0)
+        long(0, ctypes.addressof(box), _SAMPLE, 0, 0, 0, 0, 0)
         taken.append(time.perf_counter_ns() - began)
     return max(1, SPIN * _SAMPLE // max(min(taken), 1))
 
@@ -311,6 +369,7 @@ class Boxes:
         ctypes.c_int64.from_address(self._first).value = count
         found = _native()
         self._brief, self._long, self._rounds = found or (None, None, 0)
+        self._gathering = max(1, self._rounds // _LEAVING)
 
     def serve(self, number: int, workspace: Workspace) -> None:
         """The part of worker ``number``: runs in its workspace what is posted to it, until nothing has been for `SPIN`."""
@@ -320,7 +379,7 @@ class Boxes:
         words = (ctypes.c_int64 * 8).from_address(box)
         while True:
             words[4], words[5] = workspace.thread, workspace.scratch_size
-            needed = self._long(0, box, self._rounds, 0, 0, 0, 0)
+            needed = self._long(0, box, self._rounds, 0, 0, 0, 0, 0)
             if not needed:
                 return
             try:
@@ -334,14 +393,23 @@ class Boxes:
         if self._brief is None:
             return 0
         ticket = workspace.address + TICKET
-        return self._brief(1, self._first, wanted, address, workspace.launch, scratch, ticket)
+        return self._brief(1, self._first, wanted, address, workspace.launch, scratch, ticket, 0)
+
+    def share(self, wanted: int, address: int, scratch: int, workspace: Workspace, launch: int, _thread: int) -> int:
+        """Where ``wanted`` workers look: has them run a launch as `post`, runs it in this thread, too, and waits as `collect`.
+        Returns the kernel's status in this thread, where that is not `DONE` without waiting; `WAITS` where workers have not left,
+        or with another status; `FEW` where fewer look, and nothing was run. The last two arguments are the workspace's, as an
+        entry point takes them."""
+        if self._long is None:
+            return FEW
+        return self._long(3, self._first, wanted, address, launch, scratch, workspace.address + TICKET, self._gathering)
 
     def collect(self, workspace: Workspace) -> int:
         """Waits for 50 us at most (`_LEAVING`) until the workers have left the launch. Those that have not begun will not.
         Returns how many have not left."""
         if self._long is None:
             return 0
-        return self._long(2, self._first, 0, 0, 0, max(1, self._rounds // _LEAVING), workspace.address + TICKET)
+        return self._long(2, self._first, 0, 0, 0, 0, workspace.address + TICKET, self._gathering)
 
     def leave(self) -> None:
         """Waits until no worker looks: some `SPIN` at most."""
