@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -185,13 +186,23 @@ def test_each_program_runs_and_no_other(grid: tuple[int, int, int], chunk: int, 
     np.testing.assert_array_equal(out, expected)
 
 
-def test_groups_of_a_row_are_equal() -> None:
-    """A row of 18 programs, of which a claim has at most 16, is two groups of 9."""
-    a = np.zeros((6, 18 * 16), np.int32)
+@pytest.mark.parametrize(
+    ("row", "chunk", "groups"),
+    [
+        (18, 4, [6, 6, 6]),  # not above 8 programs, which are joined whatever a claim has, and equal
+        (40, 9, [8, 8, 8, 8, 8]),
+        (40, 10, [40]),  # a row that is four claims is run at once
+        (18, 16, [18]),
+        (18, 1, [6, 6, 6]),
+        (4, 1, [4]),
+    ],
+)
+def test_how_a_row_is_cut_into_groups(row: int, chunk: int, groups: list[int]) -> None:
+    a = np.zeros((6, row * 16), np.int32)
     out, stored = np.zeros_like(a), list[int]()
     handle = noted.compile(a, out, HEIGHT=6, STRIDE=a.shape[1], BM=2, BN=16)
-    enter(handle, (a, out), (18, 3, 1), 16, pauses=True, paused=lambda: stored.append(int(out.sum()) // (2 * 16)))
-    assert stored[:6] == [9, 18, 27, 36, 45, 54]
+    enter(handle, (a, out), (row, 3, 1), chunk, pauses=True, paused=lambda: stored.append(int(out.sum()) // (2 * 16)))
+    assert stored[: 3 * len(groups)] == list(accumulate(groups * 3))
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -7,7 +7,7 @@ return. docs/runtime.md has the cost. Inside a program, `Faults.leave_if_stopped
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from llvmlite import ir
 
@@ -33,6 +33,11 @@ from weft.codegen.kernel import (
 )
 from weft.codegen.llvm.types import I8, I32, I64, POINTER, Module, intrinsic
 from weft.codegen.llvm.volatile import volatile_load
+
+_CLAIMS_OF_A_ROW: Final = 4
+"""A row of the grid that is worth so many claims at most is run at once: the lines of half a row are short, and a processor
+fetches ahead along long ones. Then a thread still makes two claims instead of eight (`CHUNKS_PER_THREAD`). Not where a claim is
+one program: there are few of them."""
 
 
 class Together(NamedTuple):
@@ -189,6 +194,9 @@ def _group_size(builder: ir.IRBuilder, chunk: ir.Value, row: ir.Value, joined: T
     if not joined.least:
         return most
     wanted = intrinsic(builder, "umax", [chunk, ir.Constant(I64, joined.least)])
+    several = builder.icmp_unsigned(">", chunk, ir.Constant(I64, 1))
+    few = builder.icmp_unsigned("<=", row, builder.mul(chunk, ir.Constant(I64, _CLAIMS_OF_A_ROW)))
+    wanted = builder.select(builder.and_(several, few), row, wanted)
     return _parts(builder, row, _parts(builder, row, intrinsic(builder, "umin", [wanted, most])))
 
 
