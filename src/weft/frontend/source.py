@@ -23,13 +23,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.errors import CompilationError, Span
+from weft.frontend.lines import lines_of
 from weft.language.aggregates import INIT, is_aggregate
 from weft.language.annotations import annotations_in, annotations_of
 from weft.language.core import ConstexprFunction, const, constexpr
@@ -41,8 +42,7 @@ MISSING: Final = object()
 """No such name, no default."""
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter of a kernel or helper. ``default`` is `MISSING` without one; ``variadic`` is True for ``*args``."""
 
     name: str
@@ -157,7 +157,7 @@ class KernelFunction:
     def _lines(self) -> tuple[list[str], int]:
         """The source lines as they stand in the file, and the number of the first."""
         try:
-            return inspect.getsourcelines(self.fn)
+            return lines_of(self.fn)
         except (OSError, TypeError) as error:
             raise CompilationError(
                 f"the source of {self.name} ({self.file}:{self.first_line}) cannot be read, and weft compiles from source",
