@@ -16,7 +16,6 @@ twice their precision (24 >= 2 * 11 + 2).
 
 from __future__ import annotations
 
-import difflib
 import enum
 import functools
 import math
@@ -27,6 +26,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import ml_dtypes
 import numpy as np
+
+from weft.nearest import did_you_mean
 
 
 class Kind(enum.IntEnum):
@@ -443,8 +444,7 @@ def named(name: str) -> DType:
         read = ", ".join(f"{' or '.join(map(str, found))} {how}" for how, found in AMBIGUOUS[name])
         ways = " or ".join(f"'{dtype}'" for _, found in AMBIGUOUS[name] for dtype in found)
         raise ValueError(f"dtype '{name}' has two meanings: {read}; write {ways}")
-    near = difflib.get_close_matches(name.lower(), NAMES, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"weft knows {', '.join(d.name for d in KNOWN)}"
+    hint = did_you_mean(name.lower(), NAMES, f"weft knows {', '.join(d.name for d in KNOWN)}")
     raise ValueError(f"unknown dtype '{name}'; {hint}")
 
 

@@ -11,13 +11,14 @@ is the same for every type, so that one layout serves a whole kernel; LLVM split
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from weft.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from weft.layout.planning.machine import MachineModel
@@ -142,8 +143,7 @@ def host_cache() -> int:
     return cache_share(reported_cache(), _cpus())
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(NamedTuple):
     """An instruction that multiplies panels: the LLVM features that it ``needs``, and the types of the operands and of the
     sums by name. ``group`` products go into one sum at once.
 
@@ -424,9 +424,8 @@ def _model(sm: int) -> MachineModel:
 def gpu(name: str) -> GpuTarget:
     """The GPU of this name: ``gpu("sm_90")``. `ValueError` names those that weft knows, and the nearest."""
     if name not in _GPUS:
-        near = difflib.get_close_matches(name, _GPUS, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise ValueError(f"unknown target '{name}'; weft compiles for {', '.join(_GPUS)}{hint}")
+        hint = did_you_mean(name, _GPUS)
+        raise ValueError(f"unknown target '{name}'; weft compiles for {', '.join(_GPUS)}{hint and '; '}{hint}")
     return GpuTarget(int(name.removeprefix("sm_").removesuffix("a")), name.endswith("a"))
 
 
@@ -463,8 +462,7 @@ GPU_FEATURES: Final[Mapping[str, tuple[int, bool]]] = {
 notes" of each instruction)."""
 
 
-@dataclass(frozen=True)
-class Accuracy:
+class Accuracy(NamedTuple):
     """How far a function of float32 may be from its exact value, at most: ``ulps`` and ``slope * |x|`` units in the last place of
     the exact value, and ``relative`` times it. ``flushes``: subnormal operands and results are zeros of their sign."""
 

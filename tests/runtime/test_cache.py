@@ -233,7 +233,7 @@ def test_the_platforms_directory(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "platform", platform)
-    assert cache.directory() == Path(expected.replace("HOME", os.path.expanduser("~")))
+    assert cache.directory() == str(Path(expected.replace("HOME", os.path.expanduser("~"))))
 
 
 def test_keys_depend_on_each_part_and_on_where_parts_end() -> None:
@@ -243,7 +243,7 @@ def test_keys_depend_on_each_part_and_on_where_parts_end() -> None:
 
 
 def test_the_fingerprint_is_of_all_source_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of files in folders too, by their names, sizes and times; of nothing else."""
+    """Of files in folders too, by their names, sizes and times; of nothing else, and not of weft's packages that are `APART`."""
     (tmp_path / "runtime").mkdir()
     (tmp_path / "other" / "__pycache__").mkdir(parents=True)
     monkeypatch.setattr(cache, "__file__", str(tmp_path / "runtime" / "cache.py"))
@@ -268,7 +268,13 @@ def test_the_fingerprint_is_of_all_source_files(tmp_path: Path, monkeypatch: pyt
     assert differs()
     (tmp_path / "other" / "__pycache__" / "c.py").write_text("x")
     (tmp_path / "other" / "c.txt").write_text("x")
+    for folder in ("array", "emulator"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "d.py").write_text("x")
     assert not differs()
+    (tmp_path / "other" / "array").mkdir()
+    (tmp_path / "other" / "array" / "d.py").write_text("x")
+    assert differs()
 
 
 def test_the_fingerprint_is_of_wefts_own_files() -> None:

@@ -477,10 +477,8 @@ def test_the_drivers_messages_about_a_module(driver: FakeDriver, monkeypatch: py
     made = compiler.gpu_artifact_for
 
     def broken(*args: Any) -> Any:
-        from dataclasses import replace
-
         artifact = made(*args)
-        return replace(artifact, ptx=artifact.ptx.replace("ret;", "ret nonsense"))
+        return artifact._replace(ptx=artifact.ptx.replace("ret;", "ret nonsense"))
 
     monkeypatch.setattr(compiler, "gpu_artifact_for", broken)
     x = Interface(driver, np.ones(128, np.float32))

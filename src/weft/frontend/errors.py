@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from weft.ir.errors import CompilationError, Note
 from weft.ir.position import Span
+from weft.nearest import did_you_mean
 
 __all__ = ["CompilationError", "NotConstexpr", "Note", "Span", "nearest"]
 
@@ -18,5 +18,4 @@ class NotConstexpr(CompilationError):
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """A hint naming the most similar of ``names``, or None where nothing is near."""
-    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
-    return f"did you mean '{close[0]}'?" if close else None
+    return did_you_mean(name, names) or None

@@ -21,14 +21,12 @@ This module loads no xDSL: a launch of a cached kernel needs it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from weft.ir.position import Position
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(NamedTuple):
     """A second place that matters, and why."""
 
     message: str

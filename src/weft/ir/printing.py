@@ -13,8 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,8 +22,7 @@ POINTER: Final = "pointer"
 """The type of an address, beside the names of NumPy's dtypes."""
 
 
-@dataclass(frozen=True)
-class Print:
+class Print(NamedTuple):
     """A ``tile.print``: the text before the value, whether it is hexadecimal, the elements' type (empty without a value) and
     shape.
 

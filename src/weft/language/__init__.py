@@ -1,12 +1,14 @@
 """The language of kernels: ``import weft.language as tl``.
 
 Names, parameters and meaning follow Triton's ``triton.language``; dtypes answer to Triton's names and to NumPy's.
-Importing this loads no compiler.
+Importing this loads no compiler. The modules behind ``tl.extra``, a fifth of the language's, are loaded when it is asked for.
 """
 
 from __future__ import annotations
 
 import builtins
+import importlib
+import typing
 
 from weft.dtypes import (
     DType,
@@ -29,7 +31,7 @@ from weft.dtypes import (
     uint32,
     uint64,
 )
-from weft.language import extra, math, random
+from weft.language import math, random
 from weft.language.aggregates import aggregate_replace
 from weft.language.assembly import inline_asm_elementwise
 from weft.language.blocks import advance, make_block_ptr
@@ -145,6 +147,9 @@ from weft.language.shape import (
 )
 from weft.language.sorting import bitonic_merge, sort, topk
 
+if typing.TYPE_CHECKING:
+    from weft.language import extra
+
 dtype = DType
 tuple = builtins.tuple
 slice = builtins.slice
@@ -177,3 +182,11 @@ __all__ = [
     "uint64", "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "where", "xor_sum", "zeros",
     "zeros_like",
 ]  # fmt: skip
+
+
+if not typing.TYPE_CHECKING:  # to type checkers only the names above are there
+
+    def __getattr__(name: str) -> typing.Any:
+        if name != "extra":
+            raise AttributeError(f"module 'weft.language' has no attribute {name!r}")
+        return importlib.import_module("weft.language.extra")

@@ -18,9 +18,8 @@ from __future__ import annotations
 import ctypes
 import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import FunctionType
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -80,8 +79,7 @@ class Wide(float):
     """A slot of float64."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter of a kernel: ``specialise`` allows the rules about 1, ``align`` those about multiples of 16; floats are
     float64 where it is ``wide``."""
 
@@ -149,7 +147,7 @@ def _expanded(parameters: Sequence[Parameter], values: Iterable[Any]) -> tuple[l
         elif isinstance(value, tuple) and not parameter.constexpr:
             whole = _items(parameter.name, cast("tuple[Any, ...]", value))
         for name, constant, part in whole:
-            result[0].append(replace(parameter, name=name, constexpr=constant))
+            result[0].append(parameter._replace(name=name, constexpr=constant))
             result[1].append(part)
     return result
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from weft.ir.printing import Print
 from weft.runtime.errors import Site
 
 
-@dataclass(frozen=True)
-class Artifact:
+class Artifact(NamedTuple):
     """For a CPU: a relocatable object, its entry point, bytes of scratch a thread needs, the memory accesses of a checked
     kernel, its prints, the parameters it may write through, how many sums it adds up in parts, and
     in which order each, how many bytes of scratch more a thread of a shared launch needs, and the arguments whose bounds launches
@@ -28,8 +27,7 @@ class Artifact:
     measured: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class GpuArtifact:
+class GpuArtifact(NamedTuple):
     """For a GPU: PTX, its entry point, the threads of a block, its bytes of dynamic shared memory, and the parameters it may
     write through."""
 

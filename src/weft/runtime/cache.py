@@ -28,7 +28,6 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from weft.ir.position import Position
@@ -36,7 +35,7 @@ from weft.ir.printing import Print
 from weft.runtime.artifacts import Artifact, GpuArtifact
 from weft.runtime.errors import Site
 
-_MAGIC: Final = b"weft-kernel-3\n"
+_MAGIC: Final = b"weft-kernel-4\n"
 _DIGEST: Final = hashlib.sha256().digest_size
 _OFF: Final = frozenset({"0", "off", "false", "no"})
 
@@ -48,38 +47,44 @@ _OTHER_DIRECTORY: Final = ("XDG_CACHE_HOME", "~/.cache")
 """`sys.platform` -> (environment variable, fallback) of the user's cache directory."""
 
 
-def directory() -> Path | None:
+def directory() -> str | None:
     """Where entries live: ``$WEFT_CACHE_DIR``, else ``weft`` in the platform's cache directory; None with
     ``WEFT_CACHE=0``."""
     if os.environ.get("WEFT_CACHE", "").lower() in _OFF:
         return None
     if chosen := os.environ.get("WEFT_CACHE_DIR"):
-        return Path(chosen)
+        return chosen
     variable, fallback = _PLATFORM_DIRECTORY.get(sys.platform, _OTHER_DIRECTORY)
     base = os.environ.get(variable, "") if variable else ""
-    return Path(base or os.path.expanduser(fallback)) / "weft"
+    return os.path.join(base or os.path.expanduser(fallback), "weft")
+
+
+APART: Final = frozenset({"array", "cli", "devices", "emulator", "jax", "report", "testing"})
+"""The packages whose text no compiled code depends on, and which no compilation loads. They are two fifths of all files, and each
+process asks for the times of all that count."""
 
 
 @cache
 def fingerprint() -> str:
-    """A digest of the path, size and time of change of each of weft's own source files, so that an edited checkout
-    compiles anew."""
+    """A digest of the path, size and time of change of each of weft's own source files but those `APART`, so that an edited
+    checkout compiles anew."""
     root = os.path.dirname(os.path.dirname(__file__))
     lines = [
         f"{entry.path[len(root) :]} {state.st_size} {state.st_mtime_ns}\n"
-        for entry in _sources(root)
+        for entry in _sources(root, APART)
         for state in (entry.stat(),)
     ]
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
-def _sources(folder: str) -> Iterator[os.DirEntry[str]]:
-    """The Python files of a folder and those in it. `os.walk` takes six times as long, and every process asks."""
+def _sources(folder: str, skipped: frozenset[str] = frozenset()) -> Iterator[os.DirEntry[str]]:
+    """The Python files of a folder and those in it, without the folders ``skipped`` in it. `os.walk` takes six times as long, and
+    every process asks."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
                 yield entry
-            elif entry.name != "__pycache__" and entry.is_dir():
+            elif entry.name != "__pycache__" and entry.name not in skipped and entry.is_dir():
                 yield from _sources(entry.path)
 
 
@@ -108,7 +113,7 @@ def _read(key: str) -> tuple[dict[str, Any], bytes] | None:
     if base is None or not _is_safe(base):
         return None
     try:
-        with open(base / key, "rb") as file:
+        with open(os.path.join(base, key), "rb") as file:
             return _decode(file.read(), key) if _danger(os.fstat(file.fileno())) is None else None
     except OSError:
         return None
@@ -125,10 +130,10 @@ def _danger(state: os.stat_result) -> str | None:
     return None
 
 
-def _is_safe(base: Path) -> bool:
+def _is_safe(base: str) -> bool:
     """Whether the directory may be used; a warning where it may not. True where there is none yet."""
     try:
-        danger = _danger(base.stat())
+        danger = _danger(os.stat(base))
     except OSError:
         return True
     if danger is not None:
@@ -146,23 +151,23 @@ def store(key: str, artifact: Artifact | GpuArtifact) -> bool:
     base = directory()
     if base is None or not _is_safe(base):
         return False
-    temporary = base / f".{key}-{os.getpid()}-{threading.get_ident()}"
+    temporary = os.path.join(base, f".{key}-{os.getpid()}-{threading.get_ident()}")
     try:
-        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.makedirs(base, mode=0o700, exist_ok=True)
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(_encode(artifact, key))
-        os.replace(temporary, base / key)
+        os.replace(temporary, os.path.join(base, key))
         return True
     except OSError:
         with contextlib.suppress(OSError):  # a disk that refuses the file may refuse this too
-            temporary.unlink(missing_ok=True)
+            os.unlink(temporary)
         return False
 
 
 def _encode(artifact: Artifact | GpuArtifact, key: str) -> bytes:
-    fields = asdict(artifact)
+    fields = artifact._asdict()
     code: bytes = fields.pop("object") if isinstance(artifact, Artifact) else fields.pop("ptx").encode()
-    metadata = json.dumps(fields | {"key": key}).encode()
+    metadata = json.dumps(fields | {"key": key}, default=asdict).encode()
     payload = len(metadata).to_bytes(4, "little") + metadata + code
     return _MAGIC + hashlib.sha256(payload).digest() + payload
 
@@ -186,8 +191,8 @@ def _decode(data: bytes, key: str) -> tuple[dict[str, Any], bytes] | None:
 
 def _artifact(fields: dict[str, Any], code: bytes) -> Artifact | None:
     try:
-        sites = tuple(_site(**site) for site in fields["sites"])
-        prints = tuple(_print(**each) for each in fields["prints"])
+        sites = tuple(_site(*site) for site in fields["sites"])
+        prints = tuple(_print(*each) for each in fields["prints"])
         written = tuple(map(str, fields["written"]))
         return Artifact(
             code,

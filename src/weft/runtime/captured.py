@@ -29,10 +29,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from weft.runtime import addresses
-from weft.runtime.emulated import CURRENT
 from weft.runtime.executable import Executable
 from weft.runtime.executor import pool
 from weft.runtime.memory import is_numpy_array
+from weft.runtime.place import CURRENT
 
 if TYPE_CHECKING:
     from weft.frontend.source import References

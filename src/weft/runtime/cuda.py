@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from weft.runtime.arguments import Bound, to_float32
-from weft.runtime.arguments import Parameter as Declared
 from weft.runtime.artifacts import GpuArtifact, refuse_read_only
 from weft.runtime.binding import Grid
-from weft.runtime.cuda_device import Device, device_of_address
+from weft.runtime.cuda_device import Device
 from weft.runtime.cuda_driver import Result, checked, error_of
 from weft.runtime.description import Parameter, check_grid
 from weft.runtime.errors import OutOfResources
-from weft.runtime.memory import ANY_CARD, LEGACY_STREAM, Memory
+from weft.runtime.memory import LEGACY_STREAM, Memory
 
 _LAUNCH_OUT_OF_RESOURCES: Final = 701
 
@@ -31,42 +30,6 @@ _CURRENT_STREAMS: Final[dict[str, Callable[[Any, int], int]]] = {
     "cupy": lambda cupy, _: cupy.cuda.get_current_stream().ptr,
 }
 """Library -> the handle of its current stream for a card, asked of the library's module."""
-
-
-def card_of(kernel: str, parameters: Sequence[Declared], bound: Bound) -> int | None:
-    """The card that a launch's arrays are on; None for the CPU's memory. Raises: `TypeError` for arrays in several places,
-    `CudaError`."""
-    first, card, count = "", ANY_CARD, 0
-    for name, memory in bound.views:
-        found = memory.device
-        if found is None:
-            continue
-        count += 1
-        if found == ANY_CARD and memory.address:  # there are no elements to ask the driver about at address 0
-            found = device_of_address(memory.address)
-        if card == ANY_CARD:
-            first, card = name, found
-        elif found not in (card, ANY_CARD):
-            raise TypeError(
-                f"kernel '{kernel}': parameter '{name}': found an array on card {found}, but '{first}' is on card {card}; "
-                "a launch takes arrays of one card"
-            )
-    if not count:
-        return None
-    if len(bound.extents) > count:
-        host = _on_host(parameters, bound)
-        raise TypeError(
-            f"kernel '{kernel}': parameter '{host}': found an array in the CPU's memory, but '{first}' is on card "
-            f"{max(card, 0)}; copy all arrays to the card, or all to the CPU"
-        )
-    return max(card, 0)
-
-
-def _on_host(parameters: Sequence[Declared], bound: Bound) -> str:
-    """The first array parameter in the CPU's memory."""
-    cards = {name for name, memory in bound.views if memory.device is not None}
-    arrays = (p.name for p, token in zip(parameters, bound.key, strict=True) if str(token).startswith("*"))
-    return next(name for name in arrays if name not in cards)
 
 
 class CardKernel:

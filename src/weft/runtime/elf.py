@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -43,8 +42,7 @@ class LinkRefused(Exception):
     """Why an object cannot be linked by weft."""
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A section that is loaded: its ``number`` in the object, its contents and its alignment."""
 
     number: int
@@ -52,8 +50,7 @@ class Section:
     align: int
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(NamedTuple):
     """A name, the number of its section (`UNDEFINED`: of another library), and the offset in it."""
 
     name: str
@@ -61,8 +58,7 @@ class Symbol:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Relocation:
+class Relocation(NamedTuple):
     """Patch the ``offset`` of a section with the address of a symbol plus ``addend``, as ``kind`` says."""
 
     section: int
@@ -72,8 +68,7 @@ class Relocation:
     addend: int
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(NamedTuple):
     """A relocatable object."""
 
     sections: tuple[Section, ...]

@@ -26,6 +26,7 @@ from weft.runtime.artifacts import GpuArtifact, refuse_read_only
 from weft.runtime.binding import Grid
 from weft.runtime.description import check_grid
 from weft.runtime.memory import MemoryRefused, is_numpy_array, memory_of
+from weft.runtime.place import CURRENT
 from weft.target import GpuTarget
 
 if TYPE_CHECKING:
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
 
 _PAGE: Final = 4096
 _ALIGNMENT: Final = 16
-
-CURRENT: Final[ContextVar[GpuTarget | None]] = ContextVar("weft_emulated", default=None)
-"""The GPU that launches of this context are emulated on; None: they run on the CPU."""
-
 
 _CHECKS: Final[ContextVar[Checks | None]] = ContextVar("weft_emulator_checks", default=None)
 """What launches of this context are checked for; None: everything."""

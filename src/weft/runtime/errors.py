@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from weft.ir.position import Position
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(NamedTuple):
     """One memory access of a checked kernel: what it does, the bytes of one element, its positions (innermost first),
     and the array parameter that its pointer comes from (None where the compiler cannot tell). Or an assertion: the operation is
     ``"assert"``, the argument its message."""
@@ -94,8 +92,7 @@ def _places(frames: Sequence[Position]) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True)
-class SharedBuffer:
+class SharedBuffer(NamedTuple):
     """Shared memory of a block that an op holds: the op's name, its first byte, its size, its positions (innermost first)."""
 
     operation: str

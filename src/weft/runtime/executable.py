@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from time import perf_counter_ns
 from typing import Final
 
@@ -55,7 +54,7 @@ class Executable:
     ):
         self.kernel = kernel
         self.checked = checked
-        self.artifact = replace(artifact, object=b"")  # the object is some 4 KiB, and no launch reads it
+        self.artifact = artifact._replace(object=b"")  # the object is some 4 KiB, and no launch reads it
         runtime = [(p.name, token) for p, token in zip(parameters, key, strict=True) if isinstance(token, str)]
         self._pointers = [(slot, name) for slot, (name, token) in enumerate(runtime) if token.startswith("*")]
         self._scratch = artifact.scratch

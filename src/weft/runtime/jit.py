@@ -24,28 +24,23 @@ from weft.runtime import compiler
 from weft.runtime.arguments import Bound, Slot, bind, disjoint, signature_of
 from weft.runtime.binding import Grid, GridLike, LaunchOptions, ParameterList, grid_of
 from weft.runtime.captured import Held, captured
-from weft.runtime.cuda import CardKernel, card_of
-from weft.runtime.cuda_device import device
-from weft.runtime.description import parameters_of
-from weft.runtime.emulated import CURRENT, EmulatedKernel
 from weft.runtime.errors import OutOfResources
 from weft.runtime.executable import Executable
-from weft.runtime.handles import CompiledHandle, GpuHandle
 from weft.runtime.keywords import check_keywords
+from weft.runtime.place import CURRENT, Place, card_of
 from weft.runtime.shortcuts import Compiled, Route
-from weft.runtime.views import refuse_unknown_strides
-from weft.semantics import Semantics
 from weft.semantics import get as get_semantics
 from weft.target import GpuTarget
 from weft.target import gpu as gpu_of_name
 
 if TYPE_CHECKING:
     from weft.emulator import Profile
+    from weft.runtime.cuda import CardKernel
+    from weft.runtime.emulated import EmulatedKernel
+    from weft.runtime.handles import CompiledHandle, GpuHandle
+    from weft.semantics import Semantics
 
-Place: TypeAlias = GpuTarget | int | None
-"""Where a launch runs: in the emulator on a GPU, on the card of a number, or on this machine's CPU."""
-
-Launchable: TypeAlias = Executable | EmulatedKernel | CardKernel
+Launchable: TypeAlias = "Executable | EmulatedKernel | CardKernel"
 
 GridOf: TypeAlias = Grid | Callable[[dict[str, Any]], int | Sequence[int]]
 
@@ -249,6 +244,8 @@ class JITFunction(KernelFunction):
             if place is None:
                 place = card_of(self.name, bound.parameters, bound)
             if self.checked and place is None and not self.knows_strides:
+                from weft.runtime.views import refuse_unknown_strides
+
                 refuse_unknown_strides(self, bound.views, list(bound.values))
         return self._executable(place, bound, parameters.options(keywords)), bound, grid
 
@@ -309,12 +306,18 @@ class JITFunction(KernelFunction):
             )
         options = replace(options, checked=False)  # the emulator checks every access anyway
         if isinstance(place, GpuTarget):
+            from weft.runtime.emulated import EmulatedKernel
+
             return EmulatedKernel(self.name, compiler.gpu_artifact_for(self, signature, options, place), signature)
         if self.checked:
             raise TypeError(
                 f"kernel '{self.name}' is checked, which launches on a card are not; weft.emulate checks every access, on "
                 "arrays in the CPU's memory"
             )
+        from weft.runtime.cuda import CardKernel
+        from weft.runtime.cuda_device import device
+        from weft.runtime.description import parameters_of
+
         card = device(place)
         code = compiler.gpu_artifact_for(self, signature, options, card.target)
         return CardKernel(self.name, code, parameters_of(signature), card)
@@ -345,11 +348,13 @@ class JITFunction(KernelFunction):
             raise TypeError(
                 f"kernel '{self.name}': the arrays are on a card; say what to compile for, such as target='sm_90'"
             )
+        from weft.runtime.handles import CompiledHandle, GpuHandle
+
         made = self._executable(place, bound, launch)
-        if isinstance(made, EmulatedKernel) and place is not None:
-            return GpuHandle(self, signature, replace(options, checked=False), place, made.artifact)
-        assert isinstance(made, Executable)
-        return CompiledHandle(self, signature, options, made)
+        if isinstance(made, Executable):
+            return CompiledHandle(self, signature, options, made)
+        assert place is not None, "code of a GPU"
+        return GpuHandle(self, signature, replace(options, checked=False), place, made.artifact)
 
     def warmup(self, *args: Any, grid: GridLike = (1,), **keywords: Any) -> CompiledHandle:
         """Triton's spelling of `compile`; ``grid`` changes nothing."""

@@ -7,12 +7,10 @@ Each keyword has an effect, or is ignored for a reason that holds for all its va
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 
-@dataclass(frozen=True)
-class Keyword:
+class Keyword(NamedTuple):
     """A keyword of `weft.jit`: which values are ``allowed``, in ``words`` too, and its ``use``. ``ignored`` says that it changes
     nothing; the use is then the reason."""
 

@@ -12,9 +12,9 @@ from functools import cached_property
 from weft.frontend.signature import Argument
 from weft.runtime.arguments import Slot, specialised
 from weft.runtime.binding import Grid
-from weft.runtime.emulated import CURRENT
 from weft.runtime.executable import Executable
 from weft.runtime.jit import JITFunction
+from weft.runtime.place import CURRENT
 
 
 class Prepared:

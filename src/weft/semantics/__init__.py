@@ -1,20 +1,21 @@
 """What ``a op b`` means in the systems weft knows.
 
 `get` finds a system by name; ``triton`` is its documentation, ``triton@3.9`` the package of that version. Each is also an
-attribute (`weft.semantics.jax`, `weft.semantics.jax_0_10`), loaded when it is first asked for.
+attribute (`weft.semantics.jax`, `weft.semantics.jax_0_10`). Everything is loaded when it is first asked for: a launch of a
+cached kernel asks for names alone.
 """
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.extensions import extension
-from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
+from weft.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from weft.semantics.context import current, use
+    from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
     from weft.semantics.difference import diff
     from weft.semantics.explanation import explain
     from weft.semantics.systems.triton import triton, triton_3_9
@@ -40,7 +41,10 @@ SYSTEMS: Final[tuple[str, ...]] = tuple(_HOMES)
 """The name of every system and version."""
 
 
-_FUNCTIONS: Final[dict[str, str]] = {
+_REST: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        ("Constant", "Number", "Operand", "Promotion", "PromotionError", "Semantics", "Step", "Type"), "core"
+    ),
     "current": "context",
     "diff": "difference",
     "explain": "explanation",
@@ -51,15 +55,16 @@ _FUNCTIONS: Final[dict[str, str]] = {
 
 def get(name: str | Semantics) -> Semantics:
     """The system of that name; `ValueError` with the nearest spelling for an unknown one."""
-    if isinstance(name, Semantics):
-        return name
-    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(name, str):
+        from weft.semantics.core import Semantics
+
+        if isinstance(name, Semantics):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return name
         raise ValueError(f"a system is a name or an object of weft.semantics, found {name!r}")
     if (home := _HOMES.get(name)) is not None:
         module, attribute = home
         return getattr(importlib.import_module(f"weft.semantics.systems.{module}"), attribute)
-    near = difflib.get_close_matches(name.lower(), SYSTEMS, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"weft knows {', '.join(SYSTEMS)}"
+    hint = did_you_mean(name.lower(), SYSTEMS, f"weft knows {', '.join(SYSTEMS)}")
     raise ValueError(f"unknown semantics '{name}'; {hint}")
 
 
@@ -69,18 +74,19 @@ def __getattr__(name: str) -> Any:
             value = getattr(importlib.import_module(f"weft.semantics.systems.{module}"), attribute)
             globals()[name] = value
             return value
-    if (module := _FUNCTIONS.get(name)) is not None:
-        return getattr(importlib.import_module(f"weft.semantics.{module}"), name)
+    if (module := _REST.get(name)) is not None:
+        value = getattr(importlib.import_module(f"weft.semantics.{module}"), name)
+        globals()[name] = value
+        return value
     if name == "compare":
         return extension("semantics.compare")
-    near = difflib.get_close_matches(name, __dir__(), n=1, cutoff=0.7)
-    hint = f"; did you mean '{near[0]}'?" if near and not name.startswith("_") else ""
-    raise AttributeError(f"module 'weft.semantics' has no attribute {name!r}{hint}")
+    hint = "" if name.startswith("_") else did_you_mean(name, __dir__(), cutoff=0.7)
+    raise AttributeError(f"module 'weft.semantics' has no attribute {name!r}{hint and '; '}{hint}")
 
 
 def __dir__() -> list[str]:
     """Everything there is, loaded or not."""
-    return sorted({*globals(), *_FUNCTIONS, "compare", *(attribute for _, attribute in _HOMES.values())})
+    return sorted({*globals(), *_REST, "compare", *(attribute for _, attribute in _HOMES.values())})
 
 
 __all__ = [

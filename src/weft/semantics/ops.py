@@ -7,8 +7,9 @@ lacks.
 
 from __future__ import annotations
 
-import difflib
 from typing import Final
+
+from weft.nearest import did_you_mean
 
 ARITHMETIC: Final = ("+", "-", "*", "/", "//", "%", "**")
 BITWISE: Final = ("&", "|", "^")
@@ -127,8 +128,7 @@ def canonical(op: str) -> str:
         return found
     if not isinstance(op, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"an operation is a name or a symbol, found {op!r}")
-    near = difflib.get_close_matches(op.lower(), _CANONICAL, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"weft knows {' '.join(ALL)}"
+    hint = did_you_mean(op.lower(), _CANONICAL, f"weft knows {' '.join(ALL)}")
     raise ValueError(f"unknown operation '{op}'; {hint}")
 
 

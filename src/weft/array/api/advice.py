@@ -6,9 +6,10 @@ why there is none.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Final
+
+from weft.nearest import did_you_mean
 
 _NO_LAYOUT: Final = "leave it out, arrays have no layout in memory"
 _NO_WRITING: Final = "arrays are never written to; keep the result of the function without the underscore"
@@ -102,5 +103,4 @@ def missing_method(name: str, known: Iterable[str], functions: Iterable[str]) ->
 
 
 def _near(name: str, known: Iterable[str], otherwise: str) -> str:
-    near = difflib.get_close_matches(name, [*known], n=1, cutoff=0.75)
-    return f"did you mean '{near[0]}'?" if near else otherwise
+    return did_you_mean(name, known, otherwise, cutoff=0.75)

@@ -21,7 +21,7 @@ from weft.array.expression.nodes import Input, Node, Scalar, walk
 from weft.array.programs.canonical import in_place
 from weft.array.programs.narrow import Widened, has_narrow
 from weft.array.programs.parts import Parts, has_complex
-from weft.runtime.emulated import CURRENT as EMULATED
+from weft.runtime.place import CURRENT as EMULATED
 from weft.semantics import Number
 
 _KEPT: Final = 256

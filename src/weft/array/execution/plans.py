@@ -31,8 +31,8 @@ from weft.array.programs.text import FAULTS, Program, program_of
 from weft.frontend.signature import Argument, PointerArgument, ScalarArgument
 from weft.runtime.addresses import address_of
 from weft.runtime.binding import Grid
-from weft.runtime.emulated import CURRENT as EMULATED
 from weft.runtime.jit import JITFunction
+from weft.runtime.place import CURRENT as EMULATED
 from weft.runtime.prepared import Prepared
 from weft.semantics import Number
 

@@ -13,10 +13,11 @@ that are not merged, widened or removed) the numbers are the same.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from weft.nearest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -181,8 +182,7 @@ COUNTED: Final = tuple(name for name, metric in METRICS.items() if not metric.de
 def check_metric(name: str) -> str:
     """The name; `ValueError` with the nearest one if there is no such metric."""
     if name not in METRICS:
-        near = difflib.get_close_matches(name, METRICS, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else "weft.emulator.profile.METRICS lists them"
+        hint = did_you_mean(name, METRICS, "weft.emulator.profile.METRICS lists them")
         raise ValueError(f"unknown metric '{name}'; {hint}")
     return name
 

@@ -12,7 +12,6 @@ the tensor's shape, so `Encoding.layout` takes it. Aliases (``#mma = #ttg.nvidia
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from weft.layout.families.distributed import blocked, blocked_operand, sliced
 from weft.layout.families.nvidia import nvidia_mma, nvidia_mma_operand
 from weft.layout.memory.nvmma import nvmma_shared
 from weft.layout.memory.shared import linear_memory, mma_swizzled
+from weft.nearest import did_you_mean
 
 Family = Callable[..., LinearLayout]
 
@@ -313,8 +313,7 @@ class _Reader:
     def _encoding(self, name: str) -> Encoding:
         kind = _BY_NAME.get(name)
         if kind is None:
-            near = difflib.get_close_matches(name, _BY_NAME, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(_BY_NAME)}"
+            hint = did_you_mean(name, _BY_NAME, f"known: {', '.join(_BY_NAME)}")
             raise ValueError(f"unknown encoding '{name}'; {hint}")
         if self._take() == "<":
             self._expect("{")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass
 
-from weft.runtime.emulated import CURRENT
+from weft.runtime.place import CURRENT
 from weft.target import GpuTarget, gpu
 
 

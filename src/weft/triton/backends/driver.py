@@ -10,8 +10,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from weft.runtime.emulated import CURRENT
 from weft.runtime.events import Event
+from weft.runtime.place import CURRENT
 from weft.target import gpu
 from weft.triton.backends.compiler import GPUTarget, current
 

@@ -23,10 +23,10 @@ from weft.language.core import ConstexprFunction, constexpr_function
 from weft.options import Options
 from weft.runtime.arguments import Bound, bind, disjoint, signature_of, specialised
 from weft.runtime.binding import LAUNCH_OPTIONS, NOT_OPTIONS, Grid, grid_of
-from weft.runtime.emulated import CURRENT
 from weft.runtime.errors import DeviceAssertionError as WeftAssertionError
 from weft.runtime.errors import OutOfResources as WeftOutOfResources
 from weft.runtime.jit import JITFunction as Kernel
+from weft.runtime.place import CURRENT
 from weft.runtime.resources import MOST_THREADS
 from weft.triton import knobs
 from weft.triton.compiler.errors import translated
