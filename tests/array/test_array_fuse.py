@@ -428,6 +428,7 @@ KEPT: list[tuple[str, Callable[[wa.Array], Any]]] = [
 ]
 
 
+@pytest.mark.usefixtures("apart")
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("number", range(len(KEPT)))
 def test_neither_plans_nor_traces_keep_data_alive_or_share_its_memory(number: int, fused: bool, backend: str) -> None:

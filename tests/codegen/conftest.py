@@ -179,14 +179,15 @@ def ulps_apart(found: Array, expected: Array) -> NDArray[np.int64]:
 
 
 def _compiled(module: ModuleOp, target: Target, options: Options) -> Any:
-    """`compile_module` of a copy of the module. Where arrays that are disjoint change no line of LLVM IR, LLVM runs once."""
+    """`compile_module` of a copy of the module. LLVM runs once for equal IR: of kernels that several cases launch, and
+    where arrays that are disjoint change no line."""
     copy = module.clone()
     lay_out(copy, target, options)
     emitted = machine_for(target).emit(next(op for op in copy.ops if isinstance(op, func.FuncOp)), options)
     return _finished(target, replace(emitted, module=str(emitted.module)))
 
 
-@functools.lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=128)
 def _finished(target: Target, emitted: Emitted) -> Any:
     """What the runtime loads; LLVM takes modules as text."""
     return machine_for(target).finish(emitted)
