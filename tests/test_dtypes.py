@@ -361,3 +361,14 @@ def test_lossless_floats_have_all_values_of_the_others() -> None:
         numbers = values[source] - {"-0x0.0p+0", "nan"} <= values[target]
         assert dtypes.format_within(source, target) == numbers, f"{source} -> {target}"
     assert sum(dtypes.lossless(*pair) for pair in product(values, repeat=2)) > 30
+
+
+def test_types_that_hold_sums() -> None:
+    assert [dtype.name for dtype in dtypes.KNOWN if dtype.holds_sums and dtype.is_float] == [
+        "float32",
+        "float64",
+        "tensor_float32",
+    ]
+    assert [dtype for dtype in dtypes.KNOWN if dtype.holds_sums and not dtype.is_float] == [
+        dtype for dtype in dtypes.KNOWN if dtype.kind is Kind.INTEGER
+    ]

@@ -231,6 +231,12 @@ class DType:
         """The type in which arithmetic on this type is carried out before the one rounding back."""
         return float32 if self.is_float and self.bits < 32 else self
 
+    @property
+    def holds_sums(self) -> bool:
+        """Whether a total of this type is not rounded after each term: integers, and floats that are computed in themselves. Only
+        such totals may be kept in another place, or in several, until the last term is added."""
+        return self.is_integer or (self.is_float and self.compute is self)
+
 
 def _integer(bits: int, signed: bool) -> DType:
     name = f"{'' if signed else 'u'}int{bits}"

@@ -14,10 +14,10 @@ import sampling
 import weft
 import weft.language as tl
 from entries import enter
+from tiled_kernels import joined, module_of
 from weft import target as targets
 from weft.codegen import emit_llvm, lay_out
 from weft.dtypes import DType, float32, float64, int32, uint8
-from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.options import Options
 from weft.runtime import executor
 from weft.transforms.join_programs import Joined, joined_of
@@ -116,23 +116,12 @@ JOINED: list[tuple[Any, DType, tuple[int, int], Joined | None]] = [
 ]
 
 
-def module_of(kernel: Any, dtype: DType, tile: tuple[int, int]) -> Any:
-    constants: dict[str, Argument] = {"BM": ConstantArgument(tile[0]), "BN": ConstantArgument(tile[1])}
-    signature: dict[str, Argument] = {name: PointerArgument(dtype) for name in ("a", "out", "row")}
-    signature |= {name: ScalarArgument(int32) for name in ("m", "n")} | constants
-    return build_module(KernelFunction(kernel.fn), signature)
-
-
 @pytest.mark.parametrize(
     ("kernel", "dtype", "tile", "expected"), JOINED, ids=lambda value: getattr(value, "__name__", str(value))
 )
 def test_which_programs_become_rows(kernel: Any, dtype: DType, tile: tuple[int, int], expected: Joined | None) -> None:
     """Rows of 32 KiB, and at least as many programs as are joined otherwise."""
-    module = module_of(kernel, dtype, tile)
-    lay_out(module, targets.host(), Options(disjoint=True))
-    module.verify()
-    found = joined_of(next(op for op in module.ops if isinstance(op, func.FuncOp)))
-    assert (found and found[1]) == expected
+    assert joined(kernel, dtype, tile) == expected
 
 
 def test_arrays_that_may_overlap_have_no_rows() -> None:

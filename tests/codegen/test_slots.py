@@ -11,10 +11,10 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
-import llvmlite.binding as llvm
 import pytest
 from llvmlite import ir
 
+from native_functions import native_function
 from weft.codegen.cpu.slots import START_BYTES, Slots
 from weft.codegen.llvm.types import I64, POINTER, Module
 from weft.target import host
@@ -27,7 +27,7 @@ SMALL, LARGE = 64, START_BYTES // 16
 
 
 @cache
-def compiled(slots: Slots) -> tuple[object, Callable[[int, int, int, int], None]]:
+def compiled(slots: Slots) -> Callable[[int, int, int, int], None]:
     """``void claim(table, first key, second key, result)``; the result is the slot and whether it is stale."""
     module = Module("test", host().triple, host().enabled)
     arguments = [POINTER, I64, I64, POINTER]
@@ -38,18 +38,12 @@ def compiled(slots: Slots) -> tuple[object, Callable[[int, int, int, int], None]
     for i, value in enumerate((slot, builder.zext(stale, I64))):
         builder.store(value, builder.gep(result, [ir.Constant(I64, i)], source_etype=I64), align=8)
     builder.ret_void()
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), machine)
-    engine.finalize_object()
-    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
-    return engine, prototype(engine.get_function_address("claim"))
+    return native_function(module, "claim", ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 
 
 def claims(slots: Slots, wanted: Iterable[Key], garbage: int = 0) -> Iterator[bool]:
     """Of each claim, whether it must be filled; what it finds is what was filled. Beyond its numbers the table has garbage."""
-    _, call = compiled(slots)
+    call = compiled(slots)
     words = slots.table_bytes // 8
     table = (ctypes.c_int64 * (words + 8))(*[garbage] * words)
     first = -ctypes.addressof(table) % 64 // 8
@@ -111,7 +105,7 @@ def test_more_panels_than_slots_are_always_filled() -> None:
 
 
 def slots_in_turn(slots: Slots, wanted: Iterable[int]) -> list[int]:
-    _, call = compiled(slots)
+    call = compiled(slots)
     table = (ctypes.c_int64 * (slots.table_bytes // 8 + 8))()
     address = ctypes.addressof(table) + -ctypes.addressof(table) % 64
     result = (ctypes.c_int64 * 2)()

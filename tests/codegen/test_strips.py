@@ -6,18 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects import func
 
 import sampling
 import weft
 import weft.language as tl
 from entries import enter
+from tiled_kernels import joined, module_of
 from weft import target as targets
-from weft.codegen import emit_llvm, lay_out
+from weft.codegen import emit_llvm
 from weft.dtypes import DType, float32, float64, int32
-from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.options import Options
-from weft.transforms.join_programs import Joined, joined_of
+from weft.transforms.join_programs import Joined
 
 pytestmark = pytest.mark.jit
 
@@ -165,23 +164,12 @@ JOINED: list[tuple[Any, DType, tuple[int, int], Joined | None]] = [
 ]
 
 
-def module_of(kernel: Any, dtype: DType, tile: tuple[int, int]) -> Any:
-    constants: dict[str, Argument] = {"BM": ConstantArgument(tile[0]), "BN": ConstantArgument(tile[1])}
-    signature: dict[str, Argument] = {name: PointerArgument(dtype) for name in ("a", "out", "row")}
-    signature |= {name: ScalarArgument(int32) for name in ("m", "n")} | constants
-    return build_module(KernelFunction(kernel.fn), signature)
-
-
 @pytest.mark.parametrize(
     ("kernel", "dtype", "tile", "expected"), JOINED, ids=lambda value: getattr(value, "__name__", str(value))
 )
 def test_which_programs_become_rows(kernel: Any, dtype: DType, tile: tuple[int, int], expected: Joined | None) -> None:
     """Rows of 32 KiB, and at least 1 KiB."""
-    module = module_of(kernel, dtype, tile)
-    lay_out(module, targets.host(), Options(disjoint=True))
-    module.verify()
-    found = joined_of(next(op for op in module.ops if isinstance(op, func.FuncOp)))
-    assert (found and found[1]) == expected
+    assert joined(kernel, dtype, tile) == expected
 
 
 @pytest.mark.parametrize("kernel", [sums, moments, everywhere, near], ids=lambda kernel: kernel.__name__)

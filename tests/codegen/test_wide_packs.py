@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Final
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from llvmlite import ir
@@ -19,6 +18,7 @@ from xdsl.dialects import func
 import weft
 import weft.language as tl
 from host_targets import compiled_for
+from native_functions import native_function
 from weft import dtypes
 from weft import target as targets
 from weft.codegen import lay_out
@@ -62,12 +62,7 @@ def test_lanes_take_turns(parts: int, lanes: int, size: int) -> None:
     for i, vector in enumerate(interleaved(builder, vectors, size)):
         builder.store(vector, at(result, i), align=1)
     builder.ret_void()
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), machine)
-    engine.finalize_object()
-    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(engine.get_function_address("interleave"))
+    call = native_function(module, "interleave", ctypes.c_void_p, ctypes.c_void_p)
     given = np.arange(parts * lanes, dtype=f"u{size}")
     found = np.zeros_like(given)
     call(given.ctypes.data, found.ctypes.data)

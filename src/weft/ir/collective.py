@@ -88,6 +88,12 @@ class ReduceOp(TileOp):
         """The op that the region is on its two arguments; None for any other region."""
         return _single_op(self.combine)
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether this is the sum of one tensor."""
+        only = self.single_op
+        return only is not None and only.kind.data == "add"
+
     def verify_(self) -> None:
         shape = _verify_axis(self)
         expected = list(shape)

@@ -19,11 +19,11 @@ from weft.ir.types import dtype_of, is_tile, shape_of
 
 def is_added(op: tile.ReduceOp, loop: scf.ForOp) -> bool:
     """Whether a loop only adds the sum to what it carries, and rounds no total in each iteration."""
-    single, end = op.single_op, loop.body.block.last_op
-    if single is None or single.kind.data != "add" or len(op.sources) != 1 or not op.results_[0].has_one_use():
+    end = loop.body.block.last_op
+    if not op.is_sum or not op.results_[0].has_one_use():
         return False
     (use,) = op.results_[0].uses
-    total, dtype = use.operation, dtype_of(op.sources[0])
+    total = use.operation
     if (
         not isinstance(total, tile.BinaryOp)
         or total.kind.data != "add"
@@ -32,11 +32,9 @@ def is_added(op: tile.ReduceOp, loop: scf.ForOp) -> bool:
     ):
         return False
     (last,) = total.result.uses
-    exact = dtype.bits >= 32 if dtype.is_float else dtype.is_integer
     argument = total.operands[1 - use.index]
-    return (
-        exact and last.operation is end and argument is loop.body.block.args[1 + last.index] and argument.has_one_use()
-    )
+    carried = last.operation is end and argument is loop.body.block.args[1 + last.index]
+    return dtype_of(op.sources[0]).holds_sums and carried and argument.has_one_use()
 
 
 def adds_columns(loop: scf.ForOp) -> bool:

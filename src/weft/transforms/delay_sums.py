@@ -160,8 +160,7 @@ def _sum(loop: scf.ForOp, i: int) -> _Sum | None:
     if not isinstance(yielded, tile.BinaryOp) or yielded.kind.data != "add" or argument not in yielded.operands:
         return None
     dtype = dtype_of(argument)
-    exact = dtype.bits >= 32 if dtype.is_float else dtype.is_integer
-    if not exact or not (argument.has_one_use() and yielded.result.has_one_use()):
+    if not dtype.holds_sums or not (argument.has_one_use() and yielded.result.has_one_use()):
         return None
     added = yielded.rhs if yielded.lhs is argument else yielded.lhs
     reduce = defining_op(added)
@@ -177,11 +176,7 @@ def _sum(loop: scf.ForOp, i: int) -> _Sum | None:
 
 
 def _sums_last_axis(op: Operation | None) -> TypeGuard[tile.ReduceOp]:
-    if not isinstance(op, tile.ReduceOp) or len(op.sources) != 1:
-        return False
-    single = op.single_op
-    last = op.axis.value.data == len(shape_of(op.sources[0])) - 1
-    return last and single is not None and single.kind.data == "add"
+    return isinstance(op, tile.ReduceOp) and op.is_sum and op.axis.value.data == len(shape_of(op.sources[0])) - 1
 
 
 def _walks_last_axis(source: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:

@@ -128,24 +128,20 @@ def _sum(loop: scf.ForOp, i: int) -> _Sum | None:
     if is_pointer(argument) or not argument.has_one_use() or argument not in yielded.operands:
         return None
     dtype = dtype_of(argument)
-    if dtype is dtypes.bool_ or (dtype.is_float and dtype.bits < 32):
+    if not dtype.holds_sums:
         return None
     if not is_tile(argument):
         added = defining_op(yielded.rhs if yielded.lhs is argument else yielded.lhs)
-        summed = isinstance(added, tile.ReduceOp) and _is_sum(added)
+        summed = isinstance(added, tile.ReduceOp) and added.is_sum
         return _Sum(None) if summed or dtype.is_integer else None
     result = loop.res[i]
     if len(shape_of(argument)) != 1 or not result.has_one_use():
         return None
     (use,) = result.uses
     reduce = use.operation
-    if not isinstance(reduce, tile.ReduceOp) or not _is_sum(reduce) or reduce.parent is not loop.parent:
+    if not isinstance(reduce, tile.ReduceOp) or not reduce.is_sum or reduce.parent is not loop.parent:
         return None
     return _Sum(reduce) if dtype_of(reduce.results_[0]) is dtype else None
-
-
-def _is_sum(op: tile.ReduceOp) -> bool:
-    return len(op.sources) == 1 and op.single_op is not None and op.single_op.kind.data == "add"
 
 
 class _Split:

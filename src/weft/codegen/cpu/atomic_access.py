@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from weft.codegen.cpu import updates
 from weft.codegen.cpu.beyond import Beyond
 from weft.codegen.cpu.bounds import check_scalar
-from weft.codegen.cpu.branches import either, where
+from weft.codegen.cpu.branches import either
 from weft.codegen.cpu.lane_by_lane import lane_by_lane
 from weft.codegen.cpu.masks import decided_by_last
 from weft.codegen.cpu.register_index import RegisterIndex
@@ -20,6 +20,7 @@ from weft.codegen.cpu.runs import SHORTEST_RUN, mask_of, runs
 from weft.codegen.cpu.updates import Atomic
 from weft.codegen.cpu.values import Registers
 from weft.codegen.llvm import atomics
+from weft.codegen.llvm.branches import where
 from weft.codegen.llvm.masked import unknown_place
 from weft.codegen.llvm.types import I1, POINTER, all_lanes, any_lane, scalar_type
 from weft.ir import tile

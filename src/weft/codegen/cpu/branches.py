@@ -30,17 +30,3 @@ def either(
     for value, block in ways:
         result.add_incoming(value, block)
     return result
-
-
-def where(builder: ir.IRBuilder, mask: ir.Value | None, then: Callable[[], ir.Value], otherwise: ir.Value) -> ir.Value:
-    """What ``then`` gives where a scalar mask is true or there is none, else another value."""
-    if mask is None:
-        return then()
-    before = builder.block
-    with builder.if_then(mask):
-        value = then()
-        inside = builder.block
-    result = builder.phi(value.type)
-    result.add_incoming(otherwise, before)
-    result.add_incoming(value, inside)
-    return result

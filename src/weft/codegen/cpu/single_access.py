@@ -7,10 +7,10 @@ from contextlib import nullcontext
 from llvmlite import ir
 
 from weft.codegen.cpu.bounds import check_scalar
-from weft.codegen.cpu.branches import where
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element
 from weft.codegen.llvm import atomics
+from weft.codegen.llvm.branches import where
 from weft.codegen.llvm.types import POINTER
 from weft.ir import tile
 from weft.ir.types import dtype_of

@@ -144,7 +144,7 @@ def _sum_behind(loop: scf.ForOp, result: SSAValue) -> tile.ReduceOp | None:
     """The sum that is the only use of a loop's result."""
     uses = list(result.uses)
     op = uses[0].operation if len(uses) == 1 else None
-    return op if isinstance(op, tile.ReduceOp) and op.parent is loop.parent and is_sum(op) else None
+    return op if isinstance(op, tile.ReduceOp) and op.parent is loop.parent and op.is_sum else None
 
 
 def _source(loop: scf.ForOp, argument: BlockArgument, found: Accumulation) -> SSAValue | None:
@@ -156,14 +156,13 @@ def _source(loop: scf.ForOp, argument: BlockArgument, found: Accumulation) -> SS
     total = use.operation
     if not isinstance(total, tile.BinaryOp) or total.kind.data != "add":
         return None
-    exact = dtype.bits >= 32 if dtype.is_float else dtype.is_integer
-    if not exact or not total.result.has_one_use() or end.operands[argument.index - 1] is not total.result:
+    if not dtype.holds_sums or not total.result.has_one_use() or end.operands[argument.index - 1] is not total.result:
         return None
     added = total.operands[1 - use.index]
     op = defining_op(added)
     if not isinstance(op, tile.ReduceOp) or op not in found.sums:
         return None if found.sums else added
-    return op.sources[0] if added.has_one_use() and is_sum(op) else None
+    return op.sources[0] if added.has_one_use() and op.is_sum else None
 
 
 def _goes_on(
@@ -215,8 +214,3 @@ def _counts(loop: scf.ForOp, together: int) -> bool:
     step = defining_op(loop.step)
     known = isinstance(step, tile.ConstantOp) and step.number > 0 and step.number * together < 1 << 31
     return known and all(map(is_tile, loop.body.block.args[1:]))
-
-
-def is_sum(op: tile.ReduceOp) -> bool:
-    """Whether a reduction is the sum of one tile."""
-    return len(op.sources) == 1 and op.single_op is not None and op.single_op.kind.data == "add"

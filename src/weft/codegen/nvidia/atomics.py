@@ -12,12 +12,13 @@ A float16 or bfloat16 sum is rounded once, subnormals included (``noftz``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from llvmlite import ir
 
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.llvm import arith
+from weft.codegen.llvm.branches import where
 from weft.codegen.llvm.types import I16, I32, I64, integer_width
 from weft.codegen.nvidia import instructions
 from weft.codegen.nvidia.threads import Threads
@@ -77,7 +78,8 @@ def atomic(
         if suffix is not None:
             old = _instruction(builder, order + suffix, address, words, condition)
         else:
-            old = _conditional(builder, condition, bits, lambda: _loop(builder, op, dtype, address, values[0]))
+            zero = ir.Constant(bits, 0)
+            old = where(builder, condition, lambda: _loop(builder, op, dtype, address, values[0]), zero)
     return builder.bitcast(old, element_of_value(op.value).register_type(None))
 
 
@@ -96,21 +98,6 @@ def _instruction(
         constraints.append("b")
         arguments.append(condition)
     return instructions.assembly(builder, type_, text, ",".join([*constraints, "~{memory}"]), arguments)
-
-
-def _conditional(
-    builder: ir.IRBuilder, condition: ir.Value | None, type_: ir.Type, emit: Callable[[], ir.Value]
-) -> ir.Value:
-    if condition is None:
-        return emit()
-    before = builder.block
-    with builder.if_then(condition):
-        inner = emit()
-        within = builder.block
-    old = builder.phi(type_)
-    old.add_incoming(ir.Constant(type_, 0), before)
-    old.add_incoming(inner, within)
-    return old
 
 
 def _loop(builder: ir.IRBuilder, op: tile.AtomicRmwOp, dtype: DType, address: ir.Value, value: ir.Value) -> ir.Value:
