@@ -34,7 +34,7 @@ def test_launch(device, fresh_knobs, fresh_triton_cache):
 
 def run(folder: Path, backend: str, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_it.py").write_text(TEST.replace("BACKEND", backend))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "weft.pytest_triton", "-p", "no:cacheprovider", *options]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "weft.pytest_triton", "-p", "no:cacheprovider", "--assert=plain", *options]
     return subprocess.run([*command, "test_it.py"], cwd=folder, capture_output=True, text=True, check=False)
 
 
