@@ -34,8 +34,10 @@ def test_launch(device, fresh_knobs, fresh_triton_cache):
 
 def run(folder: Path, backend: str, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_it.py").write_text(TEST.replace("BACKEND", backend))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "weft.pytest_triton", "-p", "no:cacheprovider", "--assert=plain", *options]
-    return subprocess.run([*command, "test_it.py"], cwd=folder, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "weft.pytest_triton", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*command, "--assert=plain", *options, "test_it.py"], cwd=folder, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize(("backend", "options"), [("cpu", ()), ("cuda", ("--weft-device", "sm_80"))])
