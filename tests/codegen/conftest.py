@@ -23,6 +23,7 @@ from weft import target as targets
 from weft.codegen import kernel as abi
 from weft.codegen import lay_out, machine_for
 from weft.codegen.llvm.arith import llvm_type, storage_type
+from weft.codegen.llvm.pipeline import simplify
 from weft.codegen.llvm.types import I1, I64, Module
 from weft.codegen.machine import Emitted
 from weft.dtypes import DType
@@ -88,12 +89,10 @@ class Compiler:
         return module
 
     def compile(self, module: ir.Module) -> llvm.ModuleRef:
-        """The module parsed, verified and optimised."""
+        """The module parsed, verified and optimised as kernels are."""
         parsed = llvm.parse_assembly(str(module))
         parsed.verify()
-        options = llvm.create_pipeline_tuning_options(speed_level=2)
-        passes = llvm.create_pass_builder(self.machine(), options)
-        passes.getModulePassManager().run(parsed, passes)
+        simplify(parsed, self.machine(), loops=False)
         return parsed
 
     def assembly(self, emit: Emit, sources: Sequence[DType], target: DType, lanes: int | None = 16) -> str:
