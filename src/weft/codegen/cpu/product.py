@@ -5,7 +5,8 @@
             for each row:       broadcast left[row, k], multiply-add into each
                                 store its vectors
 
-Both panels are read in the order in which they lie. Each element's products are added in the order of k, so the sum does not
+Both panels are read in the order in which they lie, and the left rows of the next block are prefetched meanwhile
+(`weft.codegen.cpu.next_rows`). Each element's products are added in the order of k, so the sum does not
 depend on blocks, tiles, panels or threads.
 
 Instructions on narrow operands (`weft.target.PRODUCTS`) add the products of 2 or 4 neighbours along k at once. Panels hold such
@@ -31,6 +32,7 @@ from llvmlite import ir
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.counted import over_blocks, over_steps
 from weft.codegen.cpu.microkernel import RegisterBlock
+from weft.codegen.cpu.next_rows import NextRows
 from weft.codegen.cpu.tile_product import multiply_tiles
 from weft.codegen.cpu.values import Registers
 from weft.codegen.llvm.types import BF16, I8, I16, I32, I64, POINTER, constant, intrinsic, lanes_of
@@ -131,7 +133,8 @@ class _Product:
             excess: list[ir.Value] = [self.builder.load(place, typ=self.vector, align=self._align) for place in places]
             for part, over in self._parts():
                 with over as row:
-                    part._block(self._left(row), b, self._at(c, self._times(row, self.n)), excess)
+                    following = self._following(row) if part is self else None
+                    part._block(self._left(row), b, self._at(c, self._times(row, self.n)), excess, following)
 
     def _parts(self) -> Iterator[tuple[_Product, AbstractContextManager[ir.Value | None]]]:
         """The rows that are wanted, in blocks and, where at most half a block is left, in quarters of blocks: the kernel for
@@ -164,6 +167,18 @@ class _Product:
         within = self.builder.and_(row, ir.Constant(I64, width - 1))
         group = self.builder.sub(row, within)
         return self._at(self._at(self.a, self._times(group, self.left.depth)), within)
+
+    @property
+    def _next_rows(self) -> NextRows:
+        size = self.dtype.itemsize
+        return NextRows(self.block.rows, self.left.pitch(size) * size, UNROLL * size)
+
+    def _following(self, row: ir.Value | None) -> ir.Value | None:
+        """The first element of the rows that are multiplied after the block at a row; None where there is one block, or where the
+        panel is one stream."""
+        if row is None or self.left.width:
+            return None
+        return self._left(self._next_rows.after(self.builder, row, self.wanted[0]))
 
     def _row(self, row: int, k: int) -> int:
         """The offset of a word of the left panel from the block's first."""
@@ -200,10 +215,10 @@ class _Product:
             return [self._added(total, high, word) for total, word in pairs]
 
         zero = ir.Constant(self.vector, None)
-        sums = self._over_depth([zero] * (UNROLL * self.block.columns), lambda _, b_k, sums: step(b_k, sums), b, b)
+        sums = self._over_depth([zero] * (UNROLL * self.block.columns), lambda _, __, b_k, sums: step(b_k, sums), b, b)
         return [reduce(self.builder.add, sums[v :: self.block.columns]) for v in range(self.block.columns)]
 
-    def _block(self, a: ir.Value, b: ir.Value, c: ir.Value, excess: list[ir.Value]) -> None:
+    def _block(self, a: ir.Value, b: ir.Value, c: ir.Value, excess: list[ir.Value], following: ir.Value | None) -> None:
         builder, block, align = self.builder, self.block, self._align
         places = [
             self._at(c, None, r * self.n + v * block.lanes) for r in range(block.rows) for v in range(block.columns)
@@ -213,7 +228,9 @@ class _Product:
         if excess:
             sums = [builder.sub(total, excess[i % block.columns]) for i, total in enumerate(sums)]
 
-        def step(a_k: ir.Value, b_k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+        def step(number: ir.Value, a_k: ir.Value, b_k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            if following is not None:
+                self._next_rows.fetch(builder, following, number)
             for k in range(UNROLL):
                 sums = self._step(a_k, b_k, k, sums)
             return sums
@@ -229,7 +246,7 @@ class _Product:
     def _over_depth(
         self,
         sums: list[ir.Value],
-        emit: Callable[[ir.Value, ir.Value, list[ir.Value]], list[ir.Value]],
+        emit: Callable[[ir.Value, ir.Value, ir.Value, list[ir.Value]], list[ir.Value]],
         a: ir.Value,
         b: ir.Value,
     ) -> list[ir.Value]:
@@ -247,7 +264,7 @@ class _Product:
             phi.add_incoming(value, before)
         a_k = self._at(a, self._times(step, UNROLL * max(1, self.left.width)))
         b_k = self._at(b, self._times(step, UNROLL * self.right.width))
-        sums = emit(a_k, b_k, list[ir.Value](phis))
+        sums = emit(step, a_k, b_k, list[ir.Value](phis))
         after = builder.add(step, ir.Constant(I64, 1))
         step.add_incoming(after, builder.block)
         for phi, value in zip(phis, sums, strict=True):
