@@ -18,6 +18,9 @@ from weft.layout import vector
 from weft.target import FMA, Product, product_for
 from weft.transforms.nests import Nest, Slice, slice_of
 
+UNROLL: Final = 4
+"""Words of the contracted axis that a multiplication goes through at once (`weft.codegen.cpu.product`)."""
+
 PANEL_BYTES: Final = 1 << 18
 """What a panel takes at most, unless one step takes more: two are in the second-level cache while they are multiplied."""
 DEEPEST: Final = 2048
@@ -76,6 +79,11 @@ class Factors:
     def chunk(self) -> int:
         """The depth that the instruction takes at once; 1 where any will do."""
         return max(1, self.instruction.bytes // dtype_of(self.left.value).itemsize)
+
+    @property
+    def unit(self) -> int:
+        """The depths of which a multiplication goes through a whole number, a power of two."""
+        return max(self.chunk, UNROLL * self.instruction.group)
 
 
 def factors_of(nest: Nest, vector_bits: int, features: frozenset[str]) -> dict[int, Factors] | None:

@@ -3,7 +3,8 @@
 A loop that multiplies tile by tile reads and writes its accumulator for each tile, and computes addresses, masks and casts of
 operands for each program. A nest (`weft.transforms.nests`) needs neither: the operands' tiles of many iterations go into two
 panels (`weft.ir.cpu`), and one multiplication goes through their whole depth, with sums in registers. A panel that the thread
-still has from an earlier program is not made again.
+still has from an earlier program is not made again. Where masks cut off the end of the last tiles, so that both are zeros there,
+the multiplication ends soon behind the first of these zeros.
 
     for k: acc += load(a, k) @ load(b, k)     ->     for block of iterations:
                                                          left, stale = claim(keys of a, block);  if stale: for k: pack load(a, k)
@@ -35,8 +36,8 @@ from weft.ir.cpu import ClaimOp, MultiplyOp, PackOp
 from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of, scalar, shape_of
 from weft.transforms.factors import Factors, Operand, factors_of, factors_of_one
-from weft.transforms.nests import Level, Nest, nest_of
-from weft.transforms.stored_part import Limit, limits_of
+from weft.transforms.nests import Level, Nest, Slice, nest_of, slice_of
+from weft.transforms.stored_part import Limit, limits_of, limits_of_zeros
 
 LIKELY_RUNS: Final = "likely_runs"
 """On a load that packs an operand: addresses that are not known to be runs are likely to be, as with ``offsets % M``."""
@@ -229,12 +230,35 @@ class _Rewriting:
         sums: list[SSAValue] = []
         for (i, each), argument in zip(self._factors.items(), initial, strict=True):
             depth = inside.binary("mul", padded if each.chunk > 1 else count, inside.number(self._k))
+            left_out = self._left_out(inside, each, start, count)
+            depth = depth if left_out is None else inside.binary("sub", depth, left_out)
             left, right = panels[id(each.left)], panels[id(each.right)]
             places = each.left.panel, each.right.panel
             op = MultiplyOp(left, right, depth, wanted[i], argument, places, self._k, each.instruction.name)
             sums.append(inside.add(op).results[0])
             op.location = self._nest.dots[i].location
         return sums
+
+    def _left_out(self, at: _Inserter, each: Factors, start: SSAValue, count: SSAValue) -> SSAValue | None:
+        """How much of the depth need not be multiplied: the end of the last step, where masks make both operands zeros. One
+        product of them stays, which may make a sum 0.0 that was -0.0; more change nothing. None where no masks are known to."""
+        left, right = (limits_of_zeros(each.value).get(each.panel.axis) for each in (each.left, each.right))
+        if left is None or right is None or len(self._nest.levels) > 1 or self._k <= each.unit:
+            return None
+        trip = at.binary("sub", at.binary("add", start, count), at.number(1))
+        values: dict[SSAValue, SSAValue] = {}
+        numbers = at.binary("max", self._below(at, left, trip, values), self._below(at, right, trip, values))
+        least = at.binary("and", at.binary("add", numbers, at.number(each.unit)), at.number(-each.unit))
+        return at.binary("max", at.binary("sub", at.number(self._k), least), at.number(0))
+
+    def _below(self, at: _Inserter, limit: Limit, trip: SSAValue, values: dict[SSAValue, SSAValue]) -> SSAValue:
+        """How many of a step's coordinates are below a limit in an iteration, which has ``values`` in place of the loop's."""
+        for value in (limit.first, limit.limit):
+            if isinstance(value, SSAValue) and value not in values:
+                part = slice_of(value, self._loop.parent_block(), self._nest)
+                self._enter(at, part, value, self._nest.levels[0], trip, values)
+        first, end = (each if isinstance(each, int) else values.get(each, each) for each in (limit.first, limit.limit))
+        return self._extent(at, self._k, Limit(limit.axis, first, end))
 
     def _wanted(self, before: _Inserter, i: int) -> tuple[SSAValue, SSAValue]:
         """How many rows and columns of the result of a dot are stored."""
@@ -305,7 +329,7 @@ class _Rewriting:
         outer.add(scf.ForOp(first, last, outer.number(1), [], Region(body)))
         packing = self._at(body)
         trip = packing.binary("add", begin, body.args[0])
-        self._enter(packing, operand, self._nest.levels[-1], trip, values)
+        self._enter(packing, operand.slice, operand.value, self._nest.levels[-1], trip, values)
         value = values.get(operand.value, operand.value)
         packing.add(PackOp(value, claim.address, body.args[0], wanted, operand.panel))
         packing.add(scf.YieldOp())
@@ -347,7 +371,7 @@ class _Rewriting:
             numbers[:1] = [outer.binary("div", rest, each), outer.binary("rem", rest, each)]
             rest = numbers[0]
         for level, trip in zip(self._nest.levels, numbers, strict=False):
-            self._enter(outer, operand, level, trip, values)
+            self._enter(outer, operand.slice, operand.value, level, trip, values)
         begin = outer.binary("sub", start, outer.binary("mul", body.args[0], inner))
         stop = outer.binary("sub", inner, begin)
         return (
@@ -358,12 +382,18 @@ class _Rewriting:
         )
 
     def _enter(
-        self, at: _Inserter, operand: Operand, level: Level, trip: SSAValue, values: dict[SSAValue, SSAValue]
+        self,
+        at: _Inserter,
+        part: Slice,
+        wanted: SSAValue,
+        level: Level,
+        trip: SSAValue,
+        values: dict[SSAValue, SSAValue],
     ) -> None:
-        """What an iteration of a loop computes for the operand."""
+        """What an iteration of a loop computes for a value that is wanted."""
         loop, arguments = level.loop, level.body.args
-        used = {value for op in operand.slice.inside for inner in op.walk() for value in inner.operands}
-        used |= {operand.value, *(level.loop.iter_args[i] for level in self._nest.levels for i in level.growth)}
+        used = {value for op in part.inside for inner in op.walk() for value in inner.operands}
+        used |= {wanted, *(level.loop.iter_args[i] for level in self._nest.levels for i in level.growth)}
         if arguments[0] in used:
             ahead = at.binary("mul", trip, at.number(level.step))
             number = at.binary("add", at.cast(loop.lb, scalar(dtypes.int64)), ahead)
@@ -371,7 +401,7 @@ class _Rewriting:
         for i in level.growth:
             if arguments[1 + i] in used:
                 values[arguments[1 + i]] = _carried(at, level, i, trip, values)
-        at.clone([op for op in operand.slice.inside if op.parent_block() is level.body], values)
+        at.clone([op for op in part.inside if op.parent_block() is level.body], values)
 
 
 def _carried(at: _Inserter, level: Level, i: int, trip: SSAValue, values: dict[SSAValue, SSAValue]) -> SSAValue:

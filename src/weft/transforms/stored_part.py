@@ -12,6 +12,8 @@ A kernel of 64 rows that gets 5 need not compute the other 59. The rules:
 3. ``first`` and ``limit`` are scalars of 32 bits that are known at ``before``.
 
 What is left out may have any value: no op that rule 1 allows fails for any.
+
+Masks of loads are read in the same way: where they are false, tiles have the numbers that the loads name (`limits_of_zeros`).
 """
 
 from __future__ import annotations
@@ -48,6 +50,19 @@ def limits_of(value: SSAValue, before: Operation) -> dict[int, Limit]:
         common = here if common is None else [limit for limit in common if limit in here]
     found: dict[int, Limit] = {}
     for limit in common or ():
+        found.setdefault(limit.axis, limit)
+    return found
+
+
+def limits_of_zeros(value: SSAValue) -> dict[int, Limit]:
+    """By axis, a limit from which on the elements of a tile are zeros, by the mask of the load that it is, perhaps cast."""
+    op = value.owner
+    while isinstance(op, tile.CastOp | tile.ConvertLayoutOp):
+        op = op.source.owner
+    if not isinstance(op, tile.LoadOp) or op.mask is None or op.other is None or number_of(op.other) != 0:
+        return {}
+    found: dict[int, Limit] = {}
+    for limit in _conjuncts(op.mask, tuple(range(len(shape_of(value))))):
         found.setdefault(limit.axis, limit)
     return found
 

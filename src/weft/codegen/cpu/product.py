@@ -41,9 +41,7 @@ from weft.ir import tile
 from weft.ir.cpu import ClaimOp, MultiplyOp
 from weft.ir.types import dtype_of, shape_of
 from weft.target import PRODUCTS, CpuTarget
-
-UNROLL = 4
-"""Elements of the contracted axis for which the innermost loop is unrolled."""
+from weft.transforms.factors import UNROLL
 
 _LATENCY: Final = 4
 """The least sums of a block: a multiply-add takes 4 cycles, and some machines begin one in each."""
