@@ -437,17 +437,20 @@ def _(program: Program, op: cpu.ClaimOp, operands: Values) -> Values:
 
 @_means(cpu.PackOp)
 def _(program: Program, op: cpu.PackOp, operands: Values) -> Values:
-    value, panel, at = operands
-    program.panels[int(panel)][int(at)] = value
+    """Keeps the tile as it is, its contracted axis first. All of it is there, also what may be left out."""
+    value, panel, at, _ = operands
+    program.panels[int(panel)][int(at)] = np.moveaxis(value, op.geometry.axis, 0)
     return []
 
 
 @_means(cpu.MultiplyOp)
 def _(program: Program, op: cpu.MultiplyOp, operands: Values) -> Values:
-    left, right, depth, acc = operands
-    steps = range(int(depth) // op.multiple.value.data)
-    for at in steps:
-        acc = collective.dot(dtype_of(op.acc), program.panels[int(left)][at], program.panels[int(right)][at], acc)
+    """Adds the product of the tiles of each step, the last one's up to the depth."""
+    left, right, depth, _, _, acc = operands
+    step = op.multiple.value.data
+    for begin in range(0, int(depth), step):
+        a, b = (program.panels[int(panel)][begin // step][: int(depth) - begin] for panel in (left, right))
+        acc = collective.dot(dtype_of(op.acc), a.T, b, acc)
     return [acc]
 
 
