@@ -43,7 +43,8 @@ def _one_process(items: Sequence[str], timeout: float, machines: Sequence[str]) 
         if process.stdout is None:
             raise RuntimeError("the worker has no output")
         lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
+        reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
+        reader.start()
         try:
             while (line := lines.get(timeout=timeout)).endswith(b"\n"):
                 record = json.loads(line)
@@ -53,11 +54,14 @@ def _one_process(items: Sequence[str], timeout: float, machines: Sequence[str]) 
                     current = ""
         except queue.Empty:
             process.kill()
+            reader.join()  # before the pipe is closed
             yield Verdict(current, "timeout", f"no result within {timeout:g} s")
             return
         except GeneratorExit:
-            process.kill()  # else the pipe is closed when the thread has read it to its end
+            process.kill()
+            reader.join()
             raise
+        reader.join()
         status = process.wait()
         if status:
             errors.seek(0)

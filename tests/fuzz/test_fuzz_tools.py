@@ -119,9 +119,11 @@ def test_a_crash_costs_one_kernel_and_a_hang_its_time(tmp_path: Path, monkeypatc
         def get(self, block: bool = True, timeout: float | None = None) -> bytes:
             assert timeout == 10
             end = time.monotonic() + 100
-            while not hanging.exists() and time.monotonic() < end:
+            hangs = False
+            while not hangs and time.monotonic() < end:
+                hangs = hanging.exists()
                 with contextlib.suppress(queue.Empty):
-                    return super().get(timeout=0.05)
+                    return super().get(timeout=2 if hangs else 0.05)  # lines that were written before it hung
             hanging.unlink(missing_ok=True)
             raise queue.Empty
 
