@@ -19,6 +19,7 @@ from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.runs import SHORTEST_RUN, mask_of, runs
 from weft.codegen.cpu.updates import Atomic
 from weft.codegen.cpu.values import Registers
+from weft.codegen.cpu.wide_atomics import by_blocks
 from weft.codegen.llvm import atomics
 from weft.codegen.llvm.branches import where
 from weft.codegen.llvm.masked import unknown_place
@@ -41,7 +42,11 @@ def atomic(registers: Registers, op: Atomic, index: RegisterIndex) -> ir.Value:
         def one(at: ir.Value, v: Sequence[ir.Value]) -> ir.Value:
             return _update(builder, op, at if beyond is None else beyond.in_array(builder, at), v)
 
-        return lane_by_lane(registers, op, index, values, one, initial)
+        def lanes() -> ir.Value:
+            return lane_by_lane(registers, op, index, values, one, initial)
+
+        blocks = None if beyond is not None else by_blocks(registers, op, index, values)
+        return lanes() if blocks is None else either(registers, *blocks, lanes, None)
 
     if registers.alone is None:
         old = by_instructions()

@@ -10,7 +10,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from weft.codegen.llvm import arith
+from weft.codegen.llvm import arith, volatile
 from weft.dtypes import DType
 
 ORDERING: Final = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
@@ -18,6 +18,9 @@ ORDERING: Final = {"relaxed": "monotonic", "acquire": "acquire", "release": "rel
 
 _ORDERING_OF_FAILURE: Final = {**ORDERING, "release": "monotonic", "acq_rel": "acquire"}
 """A compare-and-swap that finds another value has only read, so it has nothing to release."""
+
+BLOCK: Final = 16
+"""The most bytes that are compared and swapped at once."""
 
 _SIGNED: Final = {"min": "min", "max": "max"}
 _UNSIGNED: Final = {"min": "umin", "max": "umax"}
@@ -97,6 +100,23 @@ def read_modify_write(
     builder.cbranch(builder.extract_value(pair, 1), done, again)
     builder.position_at_end(done)
     return old
+
+
+def modify_block(builder: ir.IRBuilder, kind: str, dtype: DType, sem: str, address: ir.Value, value: ir.Value) -> None:
+    """``kind`` of a vector of `BLOCK` bytes at an address that these divide: all elements at once, by a compare-and-swap loop."""
+    bits = ir.IntType(8 * BLOCK)
+    initial = builder.bitcast(volatile.volatile_load(builder, address, value.type, BLOCK), bits)
+    before = builder.block
+    again, done = builder.append_basic_block("again"), builder.append_basic_block("updated")
+    builder.branch(again)
+    builder.position_at_end(again)
+    expected = builder.phi(bits)
+    expected.add_incoming(initial, before)
+    new = builder.bitcast(arith.binary(builder, kind, dtype, builder.bitcast(expected, value.type), value), bits)
+    pair = builder.cmpxchg(address, expected, new, ORDERING[sem], "monotonic")
+    expected.add_incoming(builder.extract_value(pair, 0), builder.block)
+    builder.cbranch(builder.extract_value(pair, 1), done, again)
+    builder.position_at_end(done)
 
 
 def _bits(value: ir.Value) -> ir.IntType:
