@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -35,6 +36,8 @@ CASES = {
     "empty lines within": ("def f():\n\n    x = 1\n\n    return x\n", "\n\nx = 2\n"),
     "nested definitions": ("def f():\n    def g():\n        return 1\n    return g\n", "async def h(): pass\n"),
     "a coroutine": ("async def f():\n    return 1\n", "x = 2\n"),
+    "a form feed before the next statement": ("def f():\n    return 1\n", "\fx = 2\n"),
+    "a form feed before the next function": ("def f(): return 1\n", "\fdef g():\n    return 2\n"),
     "tabs": ("def f():\n\tif 1:\n\t\treturn 1\n\treturn 2\n", "x = 2\n"),
 }
 """What stands there -> the lines of ``f``, and what follows them."""
@@ -80,6 +83,15 @@ def test_functions_of_the_language_have_the_lines_that_inspect_finds(monkeypatch
     monkeypatch.setattr(lines, "inspect", None)
     assert [lines_of(function) for function in functions] == expected
     assert len(functions) > 100
+
+
+def test_python_warns_of_a_function_once(function_of: Callable[[str], FunctionType]) -> None:
+    """Where it compiles the file."""
+    with pytest.warns((SyntaxWarning, DeprecationWarning), match="invalid escape sequence"):
+        function = function_of('def f():\n    return "\\d"\n')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lines_of(function) == (["def f():\n", '    return "\\d"\n'], 1)
 
 
 def test_lambdas_wrapped_functions_and_what_has_no_text(function_of: Callable[[str], FunctionType]) -> None:

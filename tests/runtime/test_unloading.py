@@ -22,7 +22,7 @@ from weft.runtime import compiler, executor, linker, loader, pages
 from weft.runtime.artifacts import Artifact
 from weft.runtime.jit import JITFunction
 
-pytestmark = [pytest.mark.jit, pytest.mark.usefixtures("apart")]
+pytestmark = pytest.mark.jit
 
 linked = pytest.mark.skipif(
     not linker.SUPPORTED, reason="counts memory of weft's linker, which is for Linux on x86-64; LLVM's takes more"

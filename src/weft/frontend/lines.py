@@ -6,8 +6,8 @@ written in C, judges the guess:
 
 - *Guess*: the function ends before the first line that is indented no deeper than its ``def``, is not empty, and begins with
   neither ``#`` nor a closing bracket. That is too early if the line is part of a string, is in brackets or follows a backslash.
-- *Judgement*: what is cut too early does not parse, since the string, the bracket or the line stays open. A cut that parses is
-  in front of a statement behind the function's block.
+- *Judgement*: what is cut too early does not parse, since the string, the bracket or the line stays open. What is cut too late,
+  behind a form feed, is more than one statement. Only comments behind the function may be others than those `inspect` takes.
 
 Where there is no ``def``, no such file, or the judgement is no, `inspect` is asked.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import warnings
 from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
@@ -65,9 +66,13 @@ def _depth(line: str) -> int:
 
 
 def _parses(lines: Sequence[str]) -> bool:
-    """Whether the lines are statements; those of a nested function are parsed in a block."""
+    """Whether the lines are one statement; those of a nested function are parsed in a block. Python has warned of them before."""
+    nested = lines[0][:1].isspace()
     try:
-        ast.parse("".join(["if True:\n", *lines] if lines[0][:1].isspace() else lines))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = ast.parse("".join(["if True:\n", *lines] if nested else lines)).body
     except (SyntaxError, ValueError):
         return False
-    return True
+    block = body[0].body if nested and isinstance(body[0], ast.If) else body
+    return len(body) == len(block) == 1
