@@ -180,10 +180,12 @@ def test_each_program_runs_and_no_other(grid: tuple[int, int, int], chunk: int, 
     [
         (18, 4, [6, 6, 6]),  # not above 8 programs, which are joined whatever a claim has, and equal
         (40, 9, [8, 8, 8, 8, 8]),
-        (40, 10, [40]),  # a row that is four claims is run at once
+        (40, 19, [14, 14, 12]),
+        (40, 20, [40]),  # not two halves
+        (41, 20, [41]),
+        (42, 20, [14, 14, 14]),
         (18, 16, [18]),
         (18, 1, [6, 6, 6]),
-        (4, 1, [4]),
     ],
 )
 def test_how_a_row_is_cut_into_groups(row: int, chunk: int, groups: list[int]) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +138,10 @@ def test_a_worker_goes_away_when_nothing_comes() -> None:
 
 
 def test_how_long_workers_look_is_by_the_least_of_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """200 looks in 50, 10, 20, 90 and 30 us: the core was given away meanwhile, but for 10 us."""
-    clock = iter([0, 50_000, 100_000, 110_000, 200_000, 220_000, 300_000, 390_000, 400_000, 430_000])
+    """201 looks in 50, 11, 20, 90 and 30 us, where the core was given away meanwhile, and one in 1 us."""
+    times = [50_000, 11_000, 20_000, 90_000, 30_000, 1_000, 3_000, 2_000, 1_000, 9_000]
+    ends = list(accumulate(times))
+    clock = iter([at for begin, end in zip([0, *ends], ends, strict=False) for at in (begin, end)])
     monkeypatch.setattr(spinning.time, "perf_counter_ns", lambda: next(clock))
     asked: list[int] = []
 
@@ -147,7 +150,7 @@ def test_how_long_workers_look_is_by_the_least_of_the_samples(monkeypatch: pytes
         return 0
 
     assert spinning.looks(native) == SPIN // 10_000 * 200
-    assert asked == [0, 200] * 5
+    assert asked == [0, 201] * 5 + [0, 1] * 5
 
 
 def test_so_many_workers_as_are_wanted_and_look() -> None:
@@ -301,6 +304,36 @@ def test_launches_in_a_row_run_each_program_once(threads: int, taken: list[int])
     assert counts == dict.fromkeys(range(20), 100)
     assert taken == [threads - 1] * 100
     assert pool._jobs.qsize() == queued  # pyright: ignore[reportPrivateUsage]
+
+
+def test_launches_that_ended_before_a_worker_woke_are_dropped_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks once then, and not once for each of them."""
+    pool, left, space = Pool(2), list[int](), Workspace()
+
+    def serve(_boxes: Boxes, _number: int, _workspace: Workspace) -> None:
+        left.append(pool._jobs.qsize())  # pyright: ignore[reportPrivateUsage]
+
+    monkeypatch.setattr(Boxes, "serve", serve)
+
+    def offer(jobs: int) -> None:
+        for _ in range(jobs):
+            job = executor.Job(executor.ENTRY(0), space, 0, None)
+            job.closed = True
+            pool._jobs.put(job)  # pyright: ignore[reportPrivateUsage]
+
+    def served(times: int) -> None:
+        ends = time.monotonic() + 20
+        while len(left) < times:
+            assert time.monotonic() < ends, "the worker does not look"
+            time.sleep(0.001)
+
+    offer(100)
+    threading.Thread(target=pool._work, args=(Boxes(1),), daemon=True).start()  # pyright: ignore[reportPrivateUsage]
+    served(1)
+    assert left == [0]
+    offer(1)
+    served(2)
+    assert left == [0, 0]
 
 
 def test_a_failure_in_a_worker_that_looks_is_the_launchs(taken: list[int]) -> None:

@@ -198,6 +198,10 @@ class constexpr:
     __neg__, __pos__, __invert__ = _unary("neg"), _unary("pos"), _unary("invert")
 
 
+_PLAIN: Final = frozenset((int, float, bool))
+"""Types of values that are not compile-time values."""
+
+
 class ConstexprFunction:
     """A plain Python function that kernels call with compile-time arguments, while they are compiled."""
 
@@ -214,7 +218,7 @@ class ConstexprFunction:
         return hash(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and constexpr not in map(type, args):  # sizes of grids, at each launch
+        if not kwargs and _PLAIN.issuperset(map(type, args)):  # sizes of grids, at each launch
             return self.function(*args)
         return self.function(*map(_unwrap, args), **{name: _unwrap(value) for name, value in kwargs.items()})
 

@@ -3,8 +3,8 @@
 A worker that sleeps takes 3 us to wake where a core is idle, 50 us to 1 ms in a virtual machine, and the interpreter lock
 besides. So small launches in a row, each of some 10 to 100 us, gained nothing from other threads. After a launch a worker looks
 at its *box* for another `SPIN` nanoseconds without the interpreter lock, and runs what a launch posts there. Then it sleeps as
-before (`weft.runtime.executor`). OpenMP's runtimes do the same, for longer. Where all workers look, a launch is one call of
-native code (`Boxes.share`).
+before (`weft.runtime.executor`). OpenMP's runtimes do the same, for longer. Where as many look as a launch can use, it is one
+call of native code (`Boxes.share`).
 
 A box is a cache line:
 
@@ -21,7 +21,7 @@ A box is a cache line:
 | `AWAY` | the worker does not look | the worker, to `READY` |
 | `READY` | the worker looks | the worker, to `AWAY`; a launch, to `CLAIMED` |
 | `CLAIMED` | a launch reads or writes the box | that launch, to `READY`, `POSTED` or `SHORT` |
-| `SHORT` | the worker has too little scratch memory, and is to get more and look again | the worker, to `AWAY` |
+| `SHORT` | the worker has too little scratch memory, and gets more | the worker, to `READY`, or to `AWAY` where there is none |
 | `POSTED` | there is a launch to run | the worker, to `RUNNING`; a launch that has ended, to `CLAIMED` |
 | `RUNNING` | the worker runs it | the worker, to `READY` |
 
@@ -97,7 +97,7 @@ shares:
   ret i64 %shared
 }}
 
-; Looks at a box %rounds times after each launch. When the worker is away again: 0, or how many bytes of scratch memory it needs.
+; Looks at a box %rounds times after each launch: 0 when the worker is away again, or how many bytes of scratch memory it needs.
 define internal i64 @serve(ptr %box, i64 %rounds) {{
 entry:
   store atomic i64 {READY}, ptr %box release, align 8
@@ -110,7 +110,6 @@ look:
 short:
   %needed.p = getelementptr i64, ptr %box, i64 6
   %needed = load i64, ptr %needed.p, align 8
-  store atomic i64 {AWAY}, ptr %box release, align 8
   ret i64 %needed
 idle:
   {pause}
@@ -349,14 +348,18 @@ def _native() -> tuple[_Native, _Native, int] | None:
 
 
 def looks(long: _Native) -> int:
-    """How many looks take `SPIN`, by the least of `_SAMPLES` samples."""
+    """How many looks take `SPIN`, by the least of `_SAMPLES` samples. What the call itself takes is left out."""
     box = (ctypes.c_int64 * 8)()
-    taken: list[int] = []
-    for _ in range(_SAMPLES):
-        began = time.perf_counter_ns()
-        long(0, ctypes.addressof(box), _SAMPLE, 0, 0, 0, 0, 0)
-        taken.append(time.perf_counter_ns() - began)
-    return max(1, SPIN * _SAMPLE // max(min(taken), 1))
+
+    def least(count: int) -> int:
+        taken: list[int] = []
+        for _ in range(_SAMPLES):
+            began = time.perf_counter_ns()
+            long(0, ctypes.addressof(box), count, 0, 0, 0, 0, 0)
+            taken.append(time.perf_counter_ns() - began)
+        return min(taken)
+
+    return max(1, SPIN * _SAMPLE // max(least(_SAMPLE + 1) - least(1), 1))
 
 
 class Boxes:
@@ -385,6 +388,7 @@ class Boxes:
             try:
                 workspace.enter(needed)
             except MemoryError:  # the launch runs without this worker
+                words[0] = AWAY
                 return
 
     def post(self, wanted: int, address: int, workspace: Workspace, scratch: int) -> int:

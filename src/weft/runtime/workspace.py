@@ -31,8 +31,8 @@ _enter: Final = struct.Struct("=24xQ").pack_into
 class Workspace:
     """Memory for one native call: what ``thread`` and ``launch`` are the addresses of, with room for ``slots`` arguments, in
     ``block``, which a launch packs at ``offset``; and scratch memory, grown on demand. All 64-byte aligned. ``main`` says
-    whether it belongs to the main thread, ``taken`` how many nanoseconds the caller's part of the last launch took on several
-    threads."""
+    whether it belongs to the main thread, ``taken`` some nanoseconds that the caller's part of the last launch took on several
+    threads, with its waits for workers that looked."""
 
     __slots__ = (
         "block",

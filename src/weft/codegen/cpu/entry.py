@@ -7,7 +7,7 @@ return. docs/runtime.md has the cost. Inside a program, `Faults.leave_if_stopped
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -33,11 +33,6 @@ from weft.codegen.kernel import (
 )
 from weft.codegen.llvm.types import I8, I32, I64, POINTER, Module, intrinsic
 from weft.codegen.llvm.volatile import volatile_load
-
-_CLAIMS_OF_A_ROW: Final = 4
-"""A row of the grid that is worth so many claims at most is run at once: the lines of half a row are short, and a processor
-fetches ahead along long ones. Then a thread still makes two claims instead of eight (`CHUNKS_PER_THREAD`). Not where a claim is
-one program: there are few of them."""
 
 
 class Together(NamedTuple):
@@ -77,8 +72,8 @@ def emit_entry(
 
     ``joined`` runs several programs at once: the ids are the first one's. Then what is claimed, counted and kept are groups of
     programs of one row of the grid. Where the function runs a fixed number, the last group of a row may have fewer, which run
-    one by one. Where it runs any number, a row is cut into equal groups of at most what a claim has, and at least ``least``.
-    So which programs are joined does not depend on who claims them.
+    one by one. Where it runs any number, a row is cut into equal groups of at most what a claim has, and at least ``least``; a
+    row of two claims is one group. So which programs are joined does not depend on who claims them.
 
     ``copies``: programs may update the thread's copies of arrays (`weft.codegen.cpu.copies`).
 
@@ -189,14 +184,18 @@ def emit_entry(
 
 
 def _group_size(builder: ir.IRBuilder, chunk: ir.Value, row: ir.Value, joined: Together) -> ir.Value:
-    """How many programs a group has, of ``row`` programs of which ``chunk`` are claimed at a time."""
+    """How many programs a group has, of ``row`` programs of which ``chunk`` are claimed at a time.
+
+    A row that would be two halves is one group: the lines of half a row are short, and a processor fetches ahead along long
+    ones. A thread then claims four times at least, instead of eight (`CHUNKS_PER_THREAD`). Not where a claim is one
+    program, since there are few."""
     most = ir.Constant(I64, joined.most)
     if not joined.least:
         return most
     wanted = intrinsic(builder, "umax", [chunk, ir.Constant(I64, joined.least)])
-    several = builder.icmp_unsigned(">", chunk, ir.Constant(I64, 1))
-    few = builder.icmp_unsigned("<=", row, builder.mul(chunk, ir.Constant(I64, _CLAIMS_OF_A_ROW)))
-    wanted = builder.select(builder.and_(several, few), row, wanted)
+    one = ir.Constant(I64, 1)
+    halves = builder.icmp_unsigned("<=", builder.lshr(row, one), chunk)
+    wanted = builder.select(builder.and_(builder.icmp_unsigned(">", chunk, one), halves), row, wanted)
     return _parts(builder, row, _parts(builder, row, intrinsic(builder, "umin", [wanted, most])))
 
 
