@@ -353,10 +353,11 @@ def test_a_failure_in_a_worker_that_looks_is_the_launchs(taken: list[int]) -> No
 
 def test_a_launch_ends_after_the_workers_that_look(taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one whose part in the caller raises, which stops it."""
-    caller, pool, share = threading.get_ident(), looking(Pool(2), taken), Boxes.share
+    caller, pool, share, goes_on = threading.get_ident(), Pool(2), Boxes.share, threading.Event()
 
     def interrupted(*arguments: Any) -> int:
         assert share(*arguments) == WAITS
+        goes_on.set()
         raise KeyboardInterrupt
 
     for raises in (False, True) * 3:
@@ -365,12 +366,20 @@ def test_a_launch_ends_after_the_workers_that_look(taken: list[int], monkeypatch
         def program(p: int, barrier: threading.Barrier = barrier, finished: list[int] = finished) -> int:
             barrier.wait()
             if threading.get_ident() != caller:
+                goes_on.wait(20)
                 time.sleep(0.02)
                 finished.append(p)
             return 0
 
         native, address = address_of(entry_of(program))
-        monkeypatch.setattr(Boxes, "share", interrupted if raises else share)
+        monkeypatch.setattr(Boxes, "share", share)
+        taken.clear()
+        looking(pool, taken)
+        if raises:
+            goes_on.clear()
+            monkeypatch.setattr(Boxes, "share", interrupted)
+        else:
+            goes_on.set()
         if raises:
             with pytest.raises(KeyboardInterrupt):
                 launched(pool, native, address, (2, 1, 1))
