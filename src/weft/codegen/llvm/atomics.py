@@ -85,8 +85,21 @@ def read_modify_write(
     if not dtype.is_float:
         names = _SIGNED if dtype.signed else _UNSIGNED
         return builder.atomic_rmw(names.get(kind, kind), address, value, ORDERING[sem])
-    bits = _bits(value)
-    initial = builder.load_atomic(address, "monotonic", dtype.itemsize, typ=bits)
+    initial = builder.load_atomic(address, "monotonic", dtype.itemsize, typ=_bits(value))
+    return _swap(builder, kind, dtype, sem, address, value, initial)
+
+
+def modify_block(builder: ir.IRBuilder, kind: str, dtype: DType, sem: str, address: ir.Value, value: ir.Value) -> None:
+    """``kind`` of a vector of `BLOCK` bytes at an address that these divide: all elements at once, by a compare-and-swap loop."""
+    initial = builder.bitcast(volatile.volatile_load(builder, address, value.type, BLOCK), ir.IntType(8 * BLOCK))
+    _swap(builder, kind, dtype, sem, address, value, initial)
+
+
+def _swap(
+    builder: ir.IRBuilder, kind: str, dtype: DType, sem: str, address: ir.Value, value: ir.Value, initial: ir.Value
+) -> ir.Value:
+    """Compares and swaps until memory had what was combined, at first the bits ``initial``; gives the old value."""
+    bits = initial.type
     before = builder.block
     again, done = builder.append_basic_block("again"), builder.append_basic_block("updated")
     builder.branch(again)
@@ -100,23 +113,6 @@ def read_modify_write(
     builder.cbranch(builder.extract_value(pair, 1), done, again)
     builder.position_at_end(done)
     return old
-
-
-def modify_block(builder: ir.IRBuilder, kind: str, dtype: DType, sem: str, address: ir.Value, value: ir.Value) -> None:
-    """``kind`` of a vector of `BLOCK` bytes at an address that these divide: all elements at once, by a compare-and-swap loop."""
-    bits = ir.IntType(8 * BLOCK)
-    initial = builder.bitcast(volatile.volatile_load(builder, address, value.type, BLOCK), bits)
-    before = builder.block
-    again, done = builder.append_basic_block("again"), builder.append_basic_block("updated")
-    builder.branch(again)
-    builder.position_at_end(again)
-    expected = builder.phi(bits)
-    expected.add_incoming(initial, before)
-    new = builder.bitcast(arith.binary(builder, kind, dtype, builder.bitcast(expected, value.type), value), bits)
-    pair = builder.cmpxchg(address, expected, new, ORDERING[sem], "monotonic")
-    expected.add_incoming(builder.extract_value(pair, 0), builder.block)
-    builder.cbranch(builder.extract_value(pair, 1), done, again)
-    builder.position_at_end(done)
 
 
 def _bits(value: ir.Value) -> ir.IntType:

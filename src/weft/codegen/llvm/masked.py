@@ -19,6 +19,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from weft.codegen.llvm.branches import where
 from weft.codegen.llvm.prefixes import element_bytes, load_prefix, store_prefix
 from weft.codegen.llvm.types import (
     I1,
@@ -196,14 +197,7 @@ def _diverted_scatter(builder: ir.IRBuilder, operands: Sequence[ir.Value]) -> No
 
 def _unless_none(builder: ir.IRBuilder, mask: ir.Value, otherwise: ir.Value, then: Callable[[], ir.Value]) -> ir.Value:
     """What ``then`` gives where any lane of the mask is true."""
-    entry = builder.block
-    with builder.if_then(any_lane(builder, mask)):
-        value = then()
-        inside = builder.block
-    result = builder.phi(value.type)
-    result.add_incoming(otherwise, entry)
-    result.add_incoming(value, inside)
-    return result
+    return where(builder, any_lane(builder, mask), then, otherwise)
 
 
 def _loaded(builder: ir.IRBuilder, places: Sequence[ir.Value], mask: ir.Value, fill: ir.Value) -> ir.Value:
