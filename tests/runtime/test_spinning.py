@@ -483,6 +483,13 @@ def test_the_code_is_valid_for_any_machine(machine: str) -> None:
     assert ("sse2.pause" in str(module), "aarch64.hint" in str(module)) == (machine == "x86_64", machine == "aarch64")
 
 
+def test_code_on_disk_is_of_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """States that are renumbered, or words that lie elsewhere, make other code."""
+    before = spinning._version()  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setitem(spinning._NUMBERS, "thread", -64)  # pyright: ignore[reportPrivateUsage]
+    assert spinning._version() != before  # pyright: ignore[reportPrivateUsage]
+
+
 def test_packing_a_launch_clears_its_ticket() -> None:
     space = Workspace()
     assert 8 * (abi.SCRATCH + 1) <= TICKET < TICKET + 16 <= 64

@@ -63,6 +63,11 @@ is a worker to wait for, or a status to learn."""
 
 SYMBOL: Final = "weft_workers"
 _LINE: Final = 64
+_NUMBERS: Final = {
+    "AWAY": AWAY, "READY": READY, "CLAIMED": CLAIMED, "POSTED": POSTED, "RUNNING": RUNNING, "SHORT": SHORT,
+    "FEW": FEW, "WAITS": WAITS, "line": _LINE, "thread": THREAD - TICKET,
+}  # fmt: skip
+"""What the code knows of this module and of workspaces."""
 _SAMPLE: Final = 200
 _SAMPLES: Final = 5
 """Looks that are timed together, and how often: the least time says how many of them take a time. One sample alone was up to five
@@ -318,12 +323,14 @@ def text(machine: str) -> str:
     """The code in LLVM IR for an architecture (`weft.target.architecture`)."""
     from weft.codegen.kernel import DONE, PAUSED
 
-    statuses = {"DONE": DONE, "PAUSED": PAUSED, "FEW": FEW, "WAITS": WAITS, "others": ~(1 << DONE)}
-    states = {"AWAY": AWAY, "READY": READY, "CLAIMED": CLAIMED, "POSTED": POSTED, "RUNNING": RUNNING, "SHORT": SHORT}
+    statuses = {"DONE": DONE, "PAUSED": PAUSED, "others": ~(1 << DONE)}
     pause, declaration = _PAUSES.get(machine, ("", ""))
-    return _TEXT.format(
-        symbol=SYMBOL, line=_LINE, thread=THREAD - TICKET, pause=pause, declaration=declaration, **statuses, **states
-    )
+    return _TEXT.format(symbol=SYMBOL, pause=pause, declaration=declaration, **statuses, **_NUMBERS)
+
+
+def _version() -> str:
+    """A digest of what the code on disk is made of. The statuses of kernels are not in it: their module is for the compiler."""
+    return hashlib.sha256(repr((_TEXT, _NUMBERS, _PAUSES)).encode()).hexdigest()
 
 
 @cache
@@ -338,8 +345,7 @@ def _native() -> tuple[_Native, _Native, int] | None:
     if _found:
         return _found[0]
     may_compile = "weft.codegen.compile" in sys.modules
-    version = hashlib.sha256(_TEXT.encode()).hexdigest()
-    address = helpers.native(SYMBOL, version, (lambda: text(architecture(host().triple))) if may_compile else None)
+    address = helpers.native(SYMBOL, _version(), (lambda: text(architecture(host().triple))) if may_compile else None)
     if address is None:
         return None
     brief, long = _BRIEF(address), _LONG(address)
