@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import struct
 import subprocess
@@ -12,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -271,3 +273,53 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(FORK)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (result.stdout, result.stderr) == ("7\n", "")
+
+
+SCRATCH = """
+import ctypes, os
+from weft.runtime.executor import Workspace
+
+space = Workspace()
+word = ctypes.c_int64.from_address(space.scratch(1 << 20))
+word.value = 5
+child = os.fork()
+if child == 0:
+    word.value = 6
+    os._exit(0)
+os.waitpid(child, 0)
+print(word.value)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no os.fork, whose child the test is about")
+def test_scratch_memory_is_not_shared_with_a_forked_child() -> None:
+    result = subprocess.run([sys.executable, "-c", SCRATCH], capture_output=True, text=True, timeout=60, check=False)
+    assert (result.stdout, result.stderr) == ("5\n", "")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc, which Linux has")
+def test_scratch_memory_that_nobody_touches_takes_none() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
+
+    space, before = Workspace(), resident()
+    address = space.scratch(64 << 20)
+    assert resident() - before < 8 << 20
+    ctypes.memset(address, 1, 64 << 20)
+    assert resident() - before > 56 << 20
+
+
+def test_scratch_memory_grows_and_is_kept() -> None:
+    space = Workspace()
+    first = space.scratch(100)
+    assert space.scratch(50) == space.scratch(100) == first
+    assert space.scratch(1 << 20) % 64 == 0
+    assert space.scratch_size == 1 << 20
+
+
+def test_memory_that_the_system_refuses() -> None:
+    space = Workspace()
+    with pytest.raises(MemoryError, match=r"^no 1152921504606846976 bytes of scratch memory for a thread: "):
+        space.scratch(1 << 60)
+    assert space.scratch_size == 0
+    assert space.scratch(100) != 0
