@@ -28,6 +28,7 @@ from sampling import at_night, grid, some
 from weft import dtypes
 from weft import target as targets
 from weft.codegen.compile import emit_assembly
+from weft.codegen.cpu import machine
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
 from weft.ir.cpu import MultiplyOp
@@ -89,6 +90,29 @@ TYPES = {
     "int8": (np.int8, np.int32, tl.int32),
 }
 TILES = ((16, 16, 16), (32, 16, 32), (16, 32, 64), (64, 32, 16), (128, 64, 32))
+
+
+def test_few_passes_go_over_kernels_that_multiply_panels(monkeypatch: pytest.MonkeyPatch) -> None:
+    said, simplify = list[bool](), machine.simplify
+
+    def noted(module: llvm.ModuleRef, host: llvm.TargetMachine, *, loops: bool, products: bool) -> None:
+        said.append(products)
+        simplify(module, host, loops=loops, products=products)
+
+    monkeypatch.setattr(machine, "simplify", noted)
+    x = whole((16, 16))
+    sizes: dict[str, Any] = dict(BM=16, BN=16, BK=16, WRAP=False, ACC=tl.float32, OTHER=0)
+    kernel: Any = product
+    multiplies = kernel.compile(x, x.copy(), x.copy(), *[16] * 3, 16, 1, 16, 1, **sizes)
+    for handle, few in ((multiplies, True), (total_of_rows.compile(x, x.copy()), False)):
+        compiler.build(handle.kernel, handle.signature, handle.options)
+        assert said[-1] == few
+
+
+@weft.jit
+def total_of_rows(x_ptr: Any, out_ptr: Any) -> None:
+    i = tl.arange(0, 16)
+    tl.store(out_ptr + i, tl.sum(tl.load(x_ptr + i[:, None] * 16 + i[None, :]), 1))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,15 @@ define i32 @twice(i32 %x) {
 """
 
 
-@pytest.mark.parametrize("run", [optimise, partial(simplify, loops=False), partial(simplify, loops=True)])
+@pytest.mark.parametrize(
+    "run",
+    [
+        optimise,
+        partial(simplify, loops=False),
+        partial(simplify, loops=True),
+        partial(simplify, loops=False, products=True),
+    ],
+)
 def test_a_module_is_optimised_and_freed(run: Callable[[Any, Any], None]) -> None:
     with parsed(TEXT) as module:
         run(module, target_machine(targets.host()))

@@ -104,6 +104,17 @@ def test_more_panels_than_slots_are_always_filled() -> None:
     assert all(filled(Slots(64, LARGE, 1), list(range(65)) * 3))
 
 
+def test_operands_share_the_function_of_as_many_keys_and_slots() -> None:
+    module = Module("test", host().triple, host().enabled)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, I64, I64]), "claim")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    table, *keys = function.args
+    kinds = [Slots(64, LARGE, 2), Slots(64, LARGE, 1), Slots(64, SMALL, 1), Slots(16, LARGE, 1)]
+    for slots in (*kinds, *kinds):
+        slots.find(builder, table, keys[: slots.keys])
+    assert len([each for each in module.functions if each.name.startswith("weft.slot")]) == len(kinds)
+
+
 def slots_in_turn(slots: Slots, wanted: Iterable[int]) -> list[int]:
     call = compiled(slots)
     table = (ctypes.c_int64 * (slots.table_bytes // 8 + 8))()

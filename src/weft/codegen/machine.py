@@ -23,8 +23,8 @@ from weft.options import Options
 @dataclass(frozen=True)
 class Emitted:
     """A kernel as an LLVM ``module``, before LLVM's passes, with what its launcher must know: the entry point, the scratch
-    bytes each thread needs, the checked accesses, and for a CPU the prints, whether the kernel itself has loops, and how many
-    sums it adds up in parts, in which order, and the `CompiledKernel.copies` and ``measured``."""
+    bytes each thread needs, the checked accesses, and for a CPU the prints, whether the kernel itself has loops, whether it
+    multiplies panels, and how many sums it adds up in parts, in which order, and the `CompiledKernel.copies` and ``measured``."""
 
     module: Any
     symbol: str
@@ -33,6 +33,7 @@ class Emitted:
     threads: int = 1
     prints: tuple[Print, ...] = ()
     loops: bool = False
+    products: bool = False
     sums: int = 0
     order: str = ""
     copies: int = 0

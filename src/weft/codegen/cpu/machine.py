@@ -33,7 +33,7 @@ from weft.codegen.kernel import CompiledKernel
 from weft.codegen.llvm.pipeline import parsed, simplify
 from weft.codegen.llvm.types import I32, POINTER, Module
 from weft.codegen.machine import Emitted
-from weft.ir import tile
+from weft.ir import cpu, tile
 from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of, shape_of
 from weft.options import Options
@@ -144,6 +144,7 @@ class CpuMachine:
             tuple(faults.sites),
             prints=tuple(faults.prints),
             loops=loops,
+            products=any(isinstance(op, cpu.MultiplyOp) for op in ops_in(kernel)),
             sums=sums,
             order=order,
             copies=0 if copies is None else copies.at + copies.size - one.scratch,
@@ -247,7 +248,7 @@ class CpuMachine:
     @contextmanager
     def _simplified(self, emitted: Emitted) -> Generator[llvm.ModuleRef]:
         with parsed(str(emitted.module)) as module:
-            simplify(module, self._machine(), loops=emitted.loops)
+            simplify(module, self._machine(), loops=emitted.loops, products=emitted.products)
             yield module
 
     def _machine(self) -> Any:

@@ -102,7 +102,7 @@ class _Product:
         self.c = result.pointer
         self.a, self.b = (self.builder.inttoptr(registers.scalar(v), POINTER) for v in (op.left, op.right))
         self.wanted = registers.scalar(op.rows), registers.scalar(op.columns)
-        self.steps = self.builder.udiv(registers.scalar(op.depth), ir.Constant(I64, UNROLL * self.neighbours))
+        self.unroll = UNROLL
         self.element = result.element.register_type(None)
         self.vector = ir.VectorType(self.element, self.block.lanes)
         self._align = min(64, self.dtype.itemsize * self.block.lanes)
@@ -146,7 +146,7 @@ class _Product:
         whole = builder.and_(up, ir.Constant(I64, -rows))
         yield self, over_steps(self._registers, ir.Constant(I64, 0), whole, rows)
         few = copy(self)
-        few.block = replace(self.block, rows=quarter)
+        few.block, few.unroll = replace(self.block, rows=quarter), 2 if square else 1
         yield few, over_steps(self._registers, whole, wanted, quarter)
 
     @contextmanager
@@ -208,12 +208,14 @@ class _Product:
         high = self._registers.splat(ir.Constant(I32, -0x7F7F7F80), self.block.lanes)
 
         def step(b_k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
-            words = [self._right(b_k, k) for k in range(UNROLL)]
+            words = [self._right(b_k, k) for k in range(self.unroll)]
             pairs = zip(sums, (word for row in words for word in row), strict=True)
             return [self._added(total, high, word) for total, word in pairs]
 
         zero = ir.Constant(self.vector, None)
-        sums = self._over_depth([zero] * (UNROLL * self.block.columns), lambda _, __, b_k, sums: step(b_k, sums), b, b)
+        sums = self._over_depth(
+            [zero] * (self.unroll * self.block.columns), lambda _, __, b_k, sums: step(b_k, sums), b, b
+        )
         return [reduce(self.builder.add, sums[v :: self.block.columns]) for v in range(self.block.columns)]
 
     def _block(self, a: ir.Value, b: ir.Value, c: ir.Value, excess: list[ir.Value], following: ir.Value | None) -> None:
@@ -229,7 +231,7 @@ class _Product:
         def step(number: ir.Value, a_k: ir.Value, b_k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             if following is not None:
                 self._next_rows.fetch(builder, following, number)
-            for k in range(UNROLL):
+            for k in range(self.unroll):
                 sums = self._step(a_k, b_k, k, sums)
             return sums
 
@@ -248,9 +250,10 @@ class _Product:
         a: ir.Value,
         b: ir.Value,
     ) -> list[ir.Value]:
-        """A loop over the panels' depth, `UNROLL` words at a time, which keeps the sums in registers. ``emit`` gets the first
+        """A loop over the panels' depth, ``unroll`` words at a time, which keeps the sums in registers. ``emit`` gets the first
         words of both panels, and the sums so far."""
         builder = self.builder
+        steps = builder.udiv(self._registers.scalar(self._op.depth), ir.Constant(I64, self.unroll * self.neighbours))
         before = builder.block
         head, done = (self._registers.function.append_basic_block(name) for name in ("depth", "summed"))
         builder.branch(head)
@@ -260,14 +263,14 @@ class _Product:
         phis = [builder.phi(self.vector) for _ in sums]
         for phi, value in zip(phis, sums, strict=True):
             phi.add_incoming(value, before)
-        a_k = self._at(a, self._times(step, UNROLL * max(1, self.left.width)))
-        b_k = self._at(b, self._times(step, UNROLL * self.right.width))
+        a_k = self._at(a, self._times(step, self.unroll * max(1, self.left.width)))
+        b_k = self._at(b, self._times(step, self.unroll * self.right.width))
         sums = emit(step, a_k, b_k, list[ir.Value](phis))
         after = builder.add(step, ir.Constant(I64, 1))
         step.add_incoming(after, builder.block)
         for phi, value in zip(phis, sums, strict=True):
             phi.add_incoming(value, builder.block)
-        self._registers.repeats(builder.cbranch(builder.icmp_unsigned("<", after, self.steps), head, done))
+        self._registers.repeats(builder.cbranch(builder.icmp_unsigned("<", after, steps), head, done))
         builder.position_at_end(done)
         return sums
 

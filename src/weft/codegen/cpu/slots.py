@@ -30,7 +30,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from weft.codegen.llvm.types import I1, I8, I32, I64, broadcast, intrinsic
+from weft.codegen.llvm.types import I1, I8, I32, I64, broadcast, intrinsic, outlined
 
 START_BYTES: Final = 9 << 17
 """Four panels of `weft.transforms.factors.PANEL_BYTES` and padding: about the second-level cache of a core. With four times
@@ -74,7 +74,20 @@ class Slots:
         return used
 
     def find(self, builder: ir.IRBuilder, table: ir.Value, wanted: Sequence[ir.Value]) -> tuple[ir.Value, ir.Value]:
-        """The slot of the panel of the ``wanted`` keys, int64 each, and whether it must be filled. The table then has it."""
+        """The slot of the panel of the ``wanted`` keys, int64 each, and whether it must be filled. The table then has it.
+
+        That is a function of its own, once for all operands of as many keys and slots: a kernel has two, and LLVM would take a
+        tenth of its time for the second copy.
+        """
+
+        def body(inner: ir.IRBuilder, arguments: Sequence[ir.Value]) -> ir.Value:
+            place, stale = self._find(inner, arguments[0], arguments[1:])
+            return inner.or_(inner.shl(place, _number(1)), inner.zext(stale, I64))
+
+        found = outlined(builder, f"slot.{self.number}.{self.first}", [table, *wanted], I64, body)
+        return builder.lshr(found, _number(1)), builder.trunc(found, I1)
+
+    def _find(self, builder: ir.IRBuilder, table: ir.Value, wanted: Sequence[ir.Value]) -> tuple[ir.Value, ir.Value]:
         numbers = [_word(builder, table, i) for i in range(NUMBERS)]
         filled, since, changed, reach = (builder.load(number, typ=I64, align=8) for number in numbers)
         mask = builder.xor(changed, _number(self.first - 1))

@@ -179,6 +179,12 @@ class Undefined(ir.Constant):
         return "undef"
 
 
+@functools.lru_cache(maxsize=256)
+def _undefined(element: ir.Type, lanes: int) -> Undefined:
+    """One vector of each kind."""
+    return Undefined(ir.VectorType(element, lanes))
+
+
 def _scalar(element: ir.Type, number: int | float) -> ir.Constant:
     return _signed_scalar(element, number, math.copysign(1.0, number))
 
@@ -266,7 +272,7 @@ def inlined(builder: ir.IRBuilder, name: str, operands: Sequence[ir.Value], resu
 
 
 def outlined(builder: ir.IRBuilder, name: str, operands: Sequence[ir.Value], result: ir.Type, body: Body) -> ir.Value:
-    """As `inlined`, for code that is rarely reached: the function is cold and stays one."""
+    """As `inlined`, for code that is rarely reached, or that a kernel has several times: LLVM leaves it a function."""
     return _call_private(builder, name, operands, result, body, "noinline")
 
 
@@ -315,13 +321,15 @@ def shuffle(builder: ir.IRBuilder, value: ir.Value, lanes: Sequence[int], other:
     """The vector of the lanes named, in their order; lanes of ``other`` count from the end of ``value``."""
     if other is None and list(lanes) == list(range(lanes_of(value) or 0)):
         return value
-    second = Undefined(value.type) if other is None else other
+    second = _undefined(scalar_type(value), lanes_of(value) or 1) if other is None else other
     return builder.shuffle_vector(value, second, _lane_numbers(tuple(lanes)))
 
 
 @functools.lru_cache(maxsize=1024)
 def _lane_numbers(lanes: tuple[int, ...]) -> ir.Constant:
-    """The constant vector that names lanes, made once: it keeps its text, which is long."""
+    """The constant vector that names lanes, made once: it keeps its text, which is long but for the first lane alone."""
+    if not any(lanes):
+        return ir.Constant(ir.VectorType(I32, len(lanes)), None)
     return ir.Constant(ir.VectorType(I32, len(lanes)), [_scalar(I32, lane) for lane in lanes])
 
 
@@ -329,7 +337,7 @@ def broadcast(builder: ir.IRBuilder, scalar: ir.Value, lanes: int) -> ir.Value:
     """A scalar in every lane."""
     if isinstance(scalar, ir.Constant):
         return Splat(scalar, lanes)
-    undefined = Undefined(ir.VectorType(scalar.type, lanes))
+    undefined = _undefined(scalar.type, lanes)
     return shuffle(builder, builder.insert_element(undefined, scalar, _scalar(I32, 0)), [0] * lanes)
 
 
