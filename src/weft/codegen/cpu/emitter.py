@@ -27,7 +27,7 @@ from weft.codegen.cpu.gather import gathered
 from weft.codegen.cpu.histogram import Histogram
 from weft.codegen.cpu.later import Later
 from weft.codegen.cpu.loops import Terms, over_registers
-from weft.codegen.cpu.panels import pack
+from weft.codegen.cpu.panels import guard_of, pack, row_bits
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
@@ -288,13 +288,14 @@ class Emitter(Registers):
             body,
             reverse=bool(loop.reverse),
             by_rows=by_rows,
-            unrolled=loop.crossed_bits,
+            unrolled=loop.crossed_bits | row_bits(loop.packs),
             versions=mask_versions(self, loop),
             together=loop.grouped_bits.bit_count(),
             among=among,
             within=within,
             accumulators=ACCUMULATORS if self.paired and reductions else 0,
             ends=ends,
+            guard=guard_of(self, loop.packs),
         )
         for finished in (*reductions.values(), *histograms.values()):
             finished.publish()

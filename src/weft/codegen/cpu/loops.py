@@ -11,7 +11,7 @@ page, for each register. Its totals are then in local memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, TypeAlias
 
 from llvmlite import ir
@@ -66,6 +66,10 @@ Versions: TypeAlias = Callable[[RegisterIndex, Callable[[], None], Callable[[], 
 there, and one where some may not be."""
 
 
+Guard: TypeAlias = Callable[[RegisterIndex], AbstractContextManager[object]]
+"""A condition around the code for a group of registers, of which the first is given."""
+
+
 class Ends(Protocol):
     """Where the rows of a tile, along its last dimension, end before its registers do. Those of a row are in its order."""
 
@@ -113,6 +117,7 @@ def over_registers(
     within: Terms = (),
     accumulators: int = 0,
     ends: Ends | None = None,
+    guard: Guard | None = None,
 ) -> None:
     """Runs ``body``, which does so much ``work``, for every different register; starts and finishes what goes ``along`` the
     axis. Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those that are between
@@ -122,7 +127,8 @@ def over_registers(
     differ by so many of the ``unrolled`` bits are wanted ``together``. Without an axis the registers may be those that differ by
     the bits ``among`` alone, beside those that loops around them give (``within``). A loop along an axis has exactly so many
     ``accumulators``, if any: so many copies, however much work that is. The innermost loop over registers of a row stops where
-    the row ``ends``, which no loop with ``unrolled`` bits has."""
+    the row ``ends``, which no loop with ``unrolled`` bits has. A ``guard`` decides for each group of unrolled registers
+    whether it is visited."""
     used, inner = used_registers(layout) & among, axis_registers(layout, axis) & among
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
     inner_bits.sort(key=lambda bit: not bit & unrolled)
@@ -147,9 +153,10 @@ def over_registers(
     rows = [] if ends is None else [bit for bit in axis_bits(layout, "register", len(layout.shape) - 1) if bit in high]
 
     def copies(index: RegisterIndex, first: ir.Value | None) -> None:
-        for copy in range(1 << unroll):
-            at = (1 << unroll) - 1 - copy if reverse else copy
-            body(RegisterIndex(index.const ^ f2.apply(low, at), index.terms), copy, first)
+        with nullcontext() if guard is None else guard(index):
+            for copy in range(1 << unroll):
+                at = (1 << unroll) - 1 - copy if reverse else copy
+                body(RegisterIndex(index.const ^ f2.apply(low, at), index.terms), copy, first)
 
     def in_versions(index: RegisterIndex, whole: Callable[[], None]) -> None:
         if versions is None:
@@ -159,7 +166,11 @@ def over_registers(
         def one_by_one(versions: Versions = versions) -> None:
             with _looped(emit, low) as terms:
                 at = RegisterIndex(index.const, (*index.terms, *terms))
-                versions(at, lambda: body(at, 0, None), lambda: body(at, 0, None))
+                versions(at, lambda: one(at), lambda: one(at))
+
+        def one(at: RegisterIndex) -> None:
+            with nullcontext() if guard is None else guard(at):
+                body(at, 0, None)
 
         last = RegisterIndex(index.const ^ f2.apply(low, (1 << unroll) - 1), index.terms)
         versions(last, whole, whole if along or together or not unroll else one_by_one)

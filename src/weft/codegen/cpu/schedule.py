@@ -99,9 +99,13 @@ class RegisterLoop:
     @property
     def grouped_bits(self) -> int:
         """The bits by which registers differ that are packed together. They must be unrolled in every version of the body."""
-        packs = [root for root in self.roots if isinstance(root, cpu.PackOp)]
-        found = {bit for pack in packs for bit in grouped_registers(pack)}
+        found = {bit for pack in self.packs for bit in grouped_registers(pack)}
         return sum(found)
+
+    @property
+    def packs(self) -> list[cpu.PackOp]:
+        """The packs among the roots."""
+        return [root for root in self.roots if isinstance(root, cpu.PackOp)]
 
 
 def grouped_registers(op: cpu.PackOp) -> list[int]:

@@ -1,0 +1,71 @@
+"""Rows of a product's right operand are packed four registers at a time, in groups that are left out where their columns are not
+wanted: values beside NumPy, and the emitted code."""
+
+# pyright: reportAssignmentType=false, reportIndexIssue=false, reportOperatorIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft import dtypes
+from weft.codegen import emit_llvm
+from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
+from weft.options import Options
+from weft.target import CpuTarget
+
+pytestmark = pytest.mark.jit
+
+
+@weft.jit
+def products(a: Any, b: Any, c: Any, columns: Any, depth: Any, N: tl.constexpr, SUMS: tl.constexpr) -> None:
+    m, n, k = tl.arange(0, 16), tl.arange(0, N), tl.arange(0, 16)
+    total = tl.zeros((16, N), SUMS)
+    for at in range(0, depth, 16):
+        left = at + k < depth
+        x = tl.load(a + m[:, None] * depth + (at + k)[None, :], mask=left[None, :], other=0)
+        inside = left[:, None] & (n < columns)[None, :]
+        total = tl.dot(x, tl.load(b + (at + k)[:, None] * columns + n[None, :], mask=inside, other=0), total)
+    tl.store(c + m[:, None] * columns + n[None, :], total, mask=(n < columns)[None, :])
+
+
+@pytest.mark.parametrize(("dtype", "sums"), [(np.float32, tl.float32), (np.float64, tl.float64), (np.int8, tl.int32)])
+def test_columns_that_end_within_a_group_and_between_groups(dtype: Any, sums: Any) -> None:
+    random = np.random.default_rng(7)
+    for columns in (1, 31, 32, 33, 63, 64, 65, 96, 127, 128):
+        depth = 40
+        a, b = (random.integers(-3, 4, shape).astype(dtype) for shape in ((16, depth), (depth, columns)))
+        c = np.full((16, columns), 99, np.int32 if dtype is np.int8 else dtype)
+        products[(1,)](a, b, c, columns, depth, N=128, SUMS=sums)
+        np.testing.assert_array_equal(c, a.astype(np.float64) @ b, err_msg=f"{columns}")
+
+
+@pytest.mark.parametrize(("n", "together"), [(32, 2), (64, 4), (128, 4)])
+def test_registers_of_a_row_are_packed_together(n: int, together: int) -> None:
+    """One comparison with the number of columns that are wanted decides for all of a group, and one for each of a ragged one."""
+    pointer, number = PointerArgument(dtypes.float32, aligned=True), ScalarArgument(dtypes.int32)
+    signature: dict[str, Argument] = {
+        **dict.fromkeys("abc", pointer),
+        **dict.fromkeys(("columns", "depth"), number),
+        "N": ConstantArgument(n),
+        "SUMS": ConstantArgument(tl.float32),
+    }
+    target = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f,+avx512bw,+avx512vl", 512)
+    text = emit_llvm(build_module(KernelFunction(products.fn), signature), target, Options(disjoint=True))
+    blocks = {name: body for name, body in re.findall(r"^(\S+):\n((?:  .*\n)+)", text, re.M)}
+    copied = {
+        name: (len(re.findall(r"load <16 x float>, ptr \S+, align 4\b", body)), body.count("store <16 x float>"))
+        for name, body in blocks.items()
+    }
+    groups = [name for name, found in copied.items() if found == (together, together)]
+    left = [name for name, found in copied.items() if min(found) > together]
+    assert groups and not left
+    tested = re.findall(r"(%\S+) = icmp slt i64 \S+, (\S+)\n\s+br i1 \1, label %(\S+),", text)
+    wanted = [limit for _, limit, name in tested if name.strip('"') in {group.strip('"') for group in groups}]
+    assert len(wanted) == 1
+    assert [limit for _, limit, _ in tested].count(wanted[0]) == 2, "for whole groups, and for registers of ragged ones"
