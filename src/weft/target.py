@@ -85,6 +85,7 @@ class CpuTarget:
 
 TUNING: Final[Mapping[str, tuple[str, ...]]] = {
     "fast-dpbf16ps": ("cooperlake", "znver4", "znver5"),
+    "halved-loads": ("znver4",),
     "prefetch-rows": ("znver4",),
     "slow-gathers": ("znver4", "znver5"),
     "streaming-stores": ("x86_64",),
@@ -94,6 +95,8 @@ or a whole architecture.
 
 - ``fast-dpbf16ps``: one of AVX512-BF16 takes no longer than a multiply-add of float32. On Sapphire Rapids it takes four times as
   long, so that multiply-adds on operands cast to float32 are twice as fast.
+- ``halved-loads``: loops over several arrays load 64 bytes as two vectors of 32 (`weft.codegen.cpu.halved_loads`). Measured on
+  Zen 4 alone.
 - ``prefetch-rows``: loops that take rows far apart fetch the next one ahead (`weft.codegen.cpu.rows_ahead`). Measured on Zen 4
   alone.
 - ``slow-gathers``: AVX-512's gathers and scatters at equal distances take longer than loads and stores of their elements one by

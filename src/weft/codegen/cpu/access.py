@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from weft.codegen.cpu.bounds import check
 from weft.codegen.cpu.branches import either
+from weft.codegen.cpu.halved_loads import BYTES, load_halves
 from weft.codegen.cpu.lane_by_lane import lane_by_lane
 from weft.codegen.cpu.likely_runs import ends_decide
 from weft.codegen.cpu.masks import distinct, is_prefix
@@ -76,7 +77,7 @@ class Accesses:
             self._ahead.fetch(op, index, start, shape.run)
             address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
             if mask is None:
-                parts.append(builder.load(address, typ=storage, align=element.size))
+                parts.append(self._load_whole(address, storage, element.size))
                 continue
             positions_ = [start + j for j in range(shape.run)]
             fill = splat(0, storage)
@@ -90,7 +91,7 @@ class Accesses:
             # processors fetch ahead for plain loads, not for masked ones: from memory they are several times faster
             with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
                 with whole:
-                    plain = builder.load(address, typ=storage, align=element.size)
+                    plain = self._load_whole(address, storage, element.size)
                     whole_end = builder.block
                 with partial:
                     mapped = emitter.mapped if has_masked(builder, element.size) else None
@@ -106,6 +107,12 @@ class Accesses:
         if lanes != shape.elements or not shape.identity:
             value = shuffle(builder, value, shape.lane_of)
         return element.from_storage(builder, value)
+
+    def _load_whole(self, address: ir.Value, type_: ir.Type, size: int) -> ir.Value:
+        """A run without a mask."""
+        if self._emitter.by_halves and isinstance(type_, ir.VectorType) and type_.count * size == BYTES:
+            return load_halves(self._builder, address, type_, size)
+        return self._builder.load(address, typ=type_, align=size)
 
     def awaited(self, stores: Iterable[tile.StoreOp], layout: LinearLayout) -> list[tile.StoreOp]:
         """The stores of later register loops that a loop over the registers of a layout fetches the memory of."""

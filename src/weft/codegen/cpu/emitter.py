@@ -24,6 +24,7 @@ from weft.codegen.cpu.extents import extent_of
 from weft.codegen.cpu.filling import TOGETHER, Filling, filling_of
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.gather import gathered
+from weft.codegen.cpu.halved_loads import reads_streams
 from weft.codegen.cpu.histogram import Histogram
 from weft.codegen.cpu.later import Later
 from weft.codegen.cpu.loops import Terms, over_registers
@@ -246,6 +247,7 @@ class Emitter(Registers):
         else:
             for reduction in reductions.values():
                 reduction.ends(ends.ends_before(loop.layout.shape[-1]))
+        self.by_halves = "halved-loads" in self.target.enabled and reads_streams(loop, self.buffers)
         awaited = self._accesses.awaited(self.later.stores, loop.layout)
         write_backs = [(root.value, self._written_back(root)) for root in loop.roots if isinstance(root, WriteBack)]
 
@@ -297,6 +299,7 @@ class Emitter(Registers):
             ends=ends,
             guard=guard_of(self, loop.packs),
         )
+        self.by_halves = False
         for finished in (*reductions.values(), *histograms.values()):
             finished.publish()
         for value, buffer in targets:

@@ -120,6 +120,8 @@ class Registers(Emit):
         """The most programs that it may run, if it may run any number."""
         self.later = Later()
         """The register loops behind the one that is being emitted, where rows far apart are prefetched: in a loop's body."""
+        self.by_halves = False
+        """Whether the register loop that is being emitted loads long vectors by halves (`weft.codegen.cpu.halved_loads`)."""
         self.parts = 1
         """In how many parts the loop that is being emitted goes over its tiles."""
         self.walked = 1
