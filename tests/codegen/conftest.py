@@ -88,7 +88,7 @@ class Compiler:
         ir.IRBuilder(exit_).ret_void()
         return module
 
-    def compile(self, module: ir.Module) -> llvm.ModuleRef:
+    def compile(self, module: ir.Module | str) -> llvm.ModuleRef:
         """The module parsed, verified and optimised as kernels are."""
         parsed = llvm.parse_assembly(str(module))
         parsed.verify()
@@ -109,11 +109,18 @@ class Compiler:
             np.concatenate([a, np.repeat(a[:1], padded)]).astype(s.numpy) for a, s in zip(arrays, sources, strict=True)
         ]
         out = np.zeros(size + padded, target.numpy)
-        engine = llvm.create_mcjit_compiler(self.compile(self.module(emit, sources, target, lanes)), self.machine())
-        engine.finalize_object()
+        engine = _engine(self, str(self.module(emit, sources, target, lanes)))
         signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(arrays) + 1), ctypes.c_int64)
         signature(engine.get_function_address("f"))(out.ctypes.data, *(a.ctypes.data for a in inputs), len(out))
         return out[:size]
+
+
+@functools.lru_cache(maxsize=256)
+def _engine(compiler: Compiler, module: str) -> llvm.ExecutionEngine:
+    """The code of a module. Tests ask the same function about many values: LLVM runs once for equal IR."""
+    engine = llvm.create_mcjit_compiler(compiler.compile(module), compiler.machine())
+    engine.finalize_object()
+    return engine
 
 
 @pytest.fixture(scope="session")
