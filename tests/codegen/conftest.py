@@ -140,9 +140,10 @@ def plain(host: Compiler) -> Compiler:
 
 @pytest.fixture(autouse=True)
 def edge_values() -> Iterator[None]:
-    """NumPy does not warn: oracles overflow and meet signalling NaN on purpose."""
+    """NumPy does not warn: oracles overflow and meet signalling NaN on purpose. And modules that a test compiled are forgotten."""
     with np.errstate(all="ignore"):
         yield
+    _COMPILED.clear()
 
 
 # ---- whole kernels: native code against the reference ---------------------------------------------------------------
@@ -184,13 +185,20 @@ def ulps_apart(found: Array, expected: Array) -> NDArray[np.int64]:
     return np.where(nan[0] & nan[1], 0, np.where(nan[0] | nan[1], np.iinfo(np.int64).max, apart))
 
 
+_COMPILED: Final[dict[tuple[str, Target, Options], Any]] = {}
+"""What one test has compiled, by the text of the module. Another test may have changed a pass, or what emits code."""
+
+
 def _compiled(module: ModuleOp, target: Target, options: Options) -> Any:
-    """`compile_module` of a copy of the module. LLVM runs once for equal IR: of kernels that several cases launch, and
-    where arrays that are disjoint change no line."""
-    copy = module.clone()
-    lay_out(copy, target, options)
-    emitted = machine_for(target).emit(next(op for op in copy.ops if isinstance(op, func.FuncOp)), options)
-    return _finished(target, replace(emitted, module=str(emitted.module)))
+    """`compile_module` of a copy of the module, once for modules that differ in nothing but their lines. LLVM runs once for equal
+    IR: of kernels that several cases launch, and where arrays that are disjoint change no line."""
+    key = str(module), target, options
+    if (known := _COMPILED.get(key)) is None:
+        copy = module.clone()
+        lay_out(copy, target, options)
+        emitted = machine_for(target).emit(next(op for op in copy.ops if isinstance(op, func.FuncOp)), options)
+        known = _COMPILED[key] = _finished(target, replace(emitted, module=str(emitted.module)))
+    return known
 
 
 @functools.lru_cache(maxsize=128)
