@@ -46,11 +46,18 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Collect garbage once. At its end pytest collects five times, to find what is raised in finalisers; the first finds it."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="module")
 def apart() -> None:
-    """What there is before a module's first test stays out of sight of the garbage collector: each ``gc.collect()`` of its tests
-    would walk all that a worker has kept so far, which takes a tenth of a second."""
-    gc.collect()
+    """What there is before the first test of a module that asks for this stays out of sight of the garbage collector: each ``gc.collect()`` of its tests
+    would walk all that a worker has kept so far, which takes up to a second. What is garbage by then is kept, too: to find it
+    takes as long."""
     gc.freeze()
 
 

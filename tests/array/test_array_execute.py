@@ -134,6 +134,7 @@ def test_many_reductions_of_one_row(few: int) -> None:
     np.testing.assert_array_equal(got.numpy(), x - x.max(1, keepdims=True) + 1)
 
 
+@pytest.mark.usefixtures("apart")
 def test_memory_between_kernels_is_returned_when_it_was_read(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pool = memory._Pool()  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(memory, "_pool", pool)
@@ -185,6 +186,7 @@ def test_an_error_is_raised_anew_each_time() -> None:
     assert len(traceback.extract_tb(first.__traceback__)) == len(traceback.extract_tb(second.__traceback__))
 
 
+@pytest.mark.usefixtures("apart")
 def test_memory_returned_while_memory_is_taken() -> None:
     # An array in a cycle dies in whatever allocation makes the collector run: here, one of the pool's own.
     def meddle() -> None:

@@ -332,6 +332,7 @@ def test_inputs_of_no_whole_elements_are_copied() -> None:
     agrees(apply("add", given(record["b"][::-2]), number(1.0)))
 
 
+@pytest.mark.usefixtures("apart")
 def test_memory_is_used_again_only_when_it_is_not_shared() -> None:
     n = memory.SMALLEST
     first = memory.empty((n,), np.dtype("u1"))

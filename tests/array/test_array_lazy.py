@@ -183,6 +183,7 @@ def test_values_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert runs == [1, 2]  # two at once, and `a` not again
 
 
+@pytest.mark.usefixtures("apart")
 def test_a_computed_array_lets_its_expression_go(backend: str) -> None:
     a = wa.asarray(np.ones(3)) + 1
     gone = weakref.ref(a.node)
@@ -342,6 +343,7 @@ def test_dlpack_shares_memory(view: str) -> None:
     assert np.shares_memory(a.numpy(), base) == (view != "empty")
 
 
+@pytest.mark.usefixtures("apart")
 def test_dlpack_keeps_the_owner_alive() -> None:
     array = np.arange(3.0)
     gone = weakref.ref(array)

@@ -27,6 +27,7 @@ define i32 @twice(i32 %x) {
 """
 
 
+@pytest.mark.usefixtures("apart")
 @pytest.mark.parametrize(
     "run",
     [

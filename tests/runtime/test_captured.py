@@ -69,6 +69,7 @@ def test_an_empty_grid() -> None:
     assert not x.any()
 
 
+@pytest.mark.usefixtures("apart")
 def test_arrays_stay_alive() -> None:
     x = np.zeros(8, np.float32)
     alive = weakref.ref(x)

@@ -168,6 +168,7 @@ def test_objects_of_other_kinds_and_damaged_ones_are_refused() -> None:
         loader.load(b"junk", "f")
 
 
+@pytest.mark.usefixtures("apart")
 def test_pages_are_used_again() -> None:
     """In any order, sizes of several pages too; the memory comes from one mapping, and it is empty when it is taken again."""
     gc.collect()
@@ -206,6 +207,7 @@ def test_code_is_executable_and_not_writable() -> None:
     raise AssertionError("no mapping has the code")
 
 
+@pytest.mark.usefixtures("apart")
 def test_code_is_unloaded_with_its_last_reference() -> None:
     gc.collect()
     before, memory = loader.loaded(), pages.used()

@@ -51,7 +51,6 @@ def files() -> Generator[set[str]]:
     yield names
     for name in names:
         linecache.cache.pop(name, None)
-    gc.unfreeze()
 
 
 def made(number: int, files: set[str]) -> JITFunction:

@@ -134,6 +134,7 @@ def test_a_value_without_a_text(told: list[str]) -> None:
     assert str(raised.value) == expected
 
 
+@pytest.mark.usefixtures("apart")
 def test_kernels_of_one_name() -> None:
     """The newest is found by name; all are known, as long as programs keep them."""
 
