@@ -222,6 +222,8 @@ def test_changes_that_cannot_be(text: str, rest: str) -> None:
 
 def test_tuning_is_of_cpus_with_the_instruction() -> None:
     """LLVM knows the names, and that these CPUs have AVX512-BF16."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
     for cpu in TUNING["fast-dpbf16ps"]:
         machine = llvm.Target.from_triple(LINUX).create_target_machine(cpu=cpu, features="")
         assert "vdpbf16ps" in machine.emit_assembly(llvm.parse_assembly(PAIRS)), cpu
