@@ -140,7 +140,7 @@ def plain(host: Compiler) -> Compiler:
 
 @pytest.fixture(autouse=True)
 def edge_values() -> Iterator[None]:
-    """NumPy does not warn: oracles overflow and meet signalling NaN on purpose. And modules that a test compiled are forgotten."""
+    """NumPy does not warn: oracles overflow and meet signalling NaN on purpose. What a test compiled is forgotten."""
     with np.errstate(all="ignore"):
         yield
     _COMPILED.clear()
