@@ -73,8 +73,9 @@ KNOWN = {
 """Answers that weft does not give, and why."""
 
 
+@cache
 def names(system: str) -> dict[str, Any]:
-    """What expressions are made of."""
+    """What expressions are made of; they change none of it."""
     given: dict[str, Any] = {name: getattr(wa, name) for name in wa.__all__}
     given |= {name: wa.asarray(data, system) for name, data in DATA.items() if has(system, data)}
     if system.startswith("jax"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 import re
 from collections.abc import Callable
@@ -210,7 +209,7 @@ def test_random_trees_of_all_bytes(kernel: Kernel) -> None:
     for seed in range(120):
         module, types = random_case(kernel, seed)
         expected = stored(module, **types, w=77)
-        rewritten = copy.deepcopy(module)
+        rewritten = module.clone()
         NarrowIntegers().apply(Context(), rewritten)
         rewritten.verify()
         count += str(rewritten) != str(module)
