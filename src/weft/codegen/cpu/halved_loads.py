@@ -1,9 +1,9 @@
 """Vectors of 64 bytes that are loaded as two of 32, where several arrays go by.
 
 Zen 4 has instructions that load 64 bytes. But a loop that reads two arrays and writes a third gets more of the memory's bandwidth
-by loads of 32: additions of 2^22 float32 elements took 0.85 to 0.9 of the time, from the third cache 0.91, from the second 0.93 to
-1.0. Presumably the processor fetches further ahead. Loops that reduce what they load, and those with one array, gained nothing or
-lost up to 8 %. So a register loop loads by halves if
+by loads of 32: additions of 2^22 float32 elements took 0.85 to 0.9 of the time, from the third cache 0.91, from the second 0.93
+to 1.0. Presumably the processor fetches further ahead. Loops that reduce what they load, and those with one array, gained nothing
+or lost up to 8 %. So a register loop loads by halves if
 
 1. the CPU gains by it (``halved-loads`` of `weft.target.TUNING`);
 2. it stores a tile, and does nothing but load and store;
