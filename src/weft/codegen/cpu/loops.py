@@ -111,6 +111,7 @@ def over_registers(
     reverse: bool = False,
     by_rows: bool = False,
     unrolled: int = 0,
+    also: int = 0,
     versions: Versions | None = None,
     together: int = 0,
     among: int = -1,
@@ -119,23 +120,24 @@ def over_registers(
     ends: Ends | None = None,
     guard: Guard | None = None,
 ) -> None:
-    """Runs ``body``, which does so much ``work``, for every different register; starts and finishes what goes ``along`` the
-    axis. Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those that are between
-    two along the axis are visited before the next along the axis. ``unrolled`` are the bits to unroll, if any; else the lowest
-    are. With ``versions`` each group of unrolled registers is emitted in both. The ragged one is a loop over its registers, each
-    of them in both versions again, unless something goes along an axis, which has accumulators for the copies, or registers that
-    differ by so many of the ``unrolled`` bits are wanted ``together``. Without an axis the registers may be those that differ by
-    the bits ``among`` alone, beside those that loops around them give (``within``). A loop along an axis has exactly so many
-    ``accumulators``, if any: so many copies, however much work that is. The innermost loop over registers of a row stops where
-    the row ``ends``, which no loop with ``unrolled`` bits has. A ``guard`` decides for each group of unrolled registers
-    whether it is visited."""
+    """Runs ``body``, which does so much ``work``, for every different register; starts and finishes what goes ``along`` the axis.
+    Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those that are between two
+    along the axis are visited before the next along the axis. ``unrolled`` are the bits to unroll, if any, and ``also`` those
+    where the budget allows all; else the lowest are. With ``versions`` each group of unrolled registers is emitted in both. The
+    ragged one is a loop over its registers, each of them in both versions again, unless something goes along an axis, which has
+    accumulators for the copies, or registers that differ by so many of the ``unrolled`` bits are wanted ``together``. Without an
+    axis the registers may be those that differ by the bits ``among`` alone, beside those that loops around them give
+    (``within``). A loop along an axis has exactly so many ``accumulators``, if any: so many copies, however much work that is.
+    The innermost loop over registers of a row stops where the row ``ends``, which no loop with ``unrolled`` bits has. A ``guard``
+    decides for each group of unrolled registers whether it is visited."""
     used, inner = used_registers(layout) & among, axis_registers(layout, axis) & among
+    allowed, in_loops = (_unrolled_bits(budget, work) for budget in (UNROLL_BUDGET, LOOP_BUDGET))
+    unrolled |= also if (unrolled | also).bit_count() <= allowed else 0
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
     inner_bits.sort(key=lambda bit: not bit & unrolled)
     if axis is not None:
         inner_bits = axis_bits(layout, "register", axis)
     outer_bits = [1 << j for j in range(used.bit_length()) if (used & ~inner) >> j & 1]
-    allowed, in_loops = (_unrolled_bits(budget, work) for budget in (UNROLL_BUDGET, LOOP_BUDGET))
     allowed = max(allowed, together)
     if by_rows and axis is not None:
         beside = bits_below(layout, axis)
