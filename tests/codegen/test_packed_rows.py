@@ -6,16 +6,25 @@ wanted: values beside NumPy, and the emitted code."""
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from llvmlite import ir
+from xdsl.dialects.builtin import ModuleOp
 
 import weft
 import weft.language as tl
 from weft import dtypes
-from weft.codegen import emit_llvm
+from weft.codegen import emit_llvm, lay_out
+from weft.codegen.cpu.panels import guard_of
+from weft.codegen.cpu.schedule import RegisterLoop
+from weft.codegen.llvm.types import I64
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
+from weft.ir import tile
+from weft.ir.cpu import PackOp
+from weft.ir.types import layout_of
 from weft.options import Options
 from weft.target import CpuTarget
 
@@ -45,9 +54,10 @@ def test_columns_that_end_within_a_group_and_between_groups(dtype: Any, sums: An
         np.testing.assert_array_equal(c, a.astype(np.float64) @ b, err_msg=f"{columns}")
 
 
-@pytest.mark.parametrize(("n", "together"), [(32, 2), (64, 4), (128, 4)])
-def test_registers_of_a_row_are_packed_together(n: int, together: int) -> None:
-    """One comparison with the number of columns that are wanted decides for all of a group, and one for each of a ragged one."""
+TARGET = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f,+avx512bw,+avx512vl", 512)
+
+
+def module_of(n: int) -> ModuleOp:
     pointer, number = PointerArgument(dtypes.float32, aligned=True), ScalarArgument(dtypes.int32)
     signature: dict[str, Argument] = {
         **dict.fromkeys("abc", pointer),
@@ -55,8 +65,36 @@ def test_registers_of_a_row_are_packed_together(n: int, together: int) -> None:
         "N": ConstantArgument(n),
         "SUMS": ConstantArgument(tl.float32),
     }
-    target = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f,+avx512bw,+avx512vl", 512)
-    text = emit_llvm(build_module(KernelFunction(products.fn), signature), target, Options(disjoint=True))
+    return build_module(KernelFunction(products.fn), signature)
+
+
+def test_groups_are_left_out_of_loops_that_pack_alone() -> None:
+    """What else a loop does is wanted in all columns."""
+    module = module_of(64)
+    lay_out(module, TARGET, Options(disjoint=True))
+    left, right = sorted((op for op in module.walk() if isinstance(op, PackOp)), key=lambda op: -op.geometry.axis)
+    size: ir.Value = ir.Function(ir.Module(), ir.FunctionType(I64, [I64]), "size").args[0]
+
+    def scalar(_: Any) -> ir.Value:
+        return size
+
+    registers: Any = SimpleNamespace(scalar=scalar)
+
+    def is_guarded(roots: list[Any], kept: list[Any]) -> bool:
+        return guard_of(registers, RegisterLoop(layout_of(right.value), roots, kept=kept)) is not None
+
+    assert is_guarded([right], [])
+    assert not is_guarded([left], [])
+    assert not is_guarded([right], [right.value])
+    assert not is_guarded([right, next(op for op in module.walk() if isinstance(op, tile.StoreOp))], [])
+    size = ir.Constant(I64, 64)
+    assert not is_guarded([right], [])
+
+
+@pytest.mark.parametrize(("n", "together"), [(32, 2), (64, 4), (128, 4)])
+def test_registers_of_a_row_are_packed_together(n: int, together: int) -> None:
+    """One comparison with the number of columns that are wanted decides for all of a group, and one for each of a ragged one."""
+    text = emit_llvm(module_of(n), TARGET, Options(disjoint=True))
     blocks = {name: body for name, body in re.findall(r"^(\S+):\n((?:  .*\n)+)", text, re.M)}
     copied = {
         name: (len(re.findall(r"load <16 x float>, ptr \S+, align 4\b", body)), body.count("store <16 x float>"))

@@ -298,7 +298,7 @@ class Emitter(Registers):
             within=within,
             accumulators=ACCUMULATORS if self.paired and reductions else 0,
             ends=ends,
-            guard=guard_of(self, loop.packs),
+            guard=guard_of(self, loop),
         )
         self.by_halves = False
         for finished in (*reductions.values(), *histograms.values()):

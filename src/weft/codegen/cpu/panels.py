@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from weft import dtypes
 from weft.codegen.cpu.loops import Guard, axis_bits
 from weft.codegen.cpu.register_index import RegisterIndex
-from weft.codegen.cpu.schedule import grouped_registers
+from weft.codegen.cpu.schedule import RegisterLoop, grouped_registers
 from weft.codegen.cpu.slots import NUMBERS, Slots
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element, element_of_value
@@ -74,15 +74,16 @@ def pack(registers: Registers, op: PackOp, index: RegisterIndex) -> None:
     _write(registers, op, RegisterIndex(index.const & ~last, index.terms), bits)
 
 
-def guard_of(registers: Registers, ops: Sequence[PackOp]) -> Guard | None:
-    """What leaves out groups of registers that begin in columns that are not wanted; None for a loop that does other things than
-    pack right panels, or of whose columns all are."""
-    if len(ops) != 1 or ops[0].geometry.axis or isinstance(registers.scalar(ops[0].size), ir.Constant):
+def guard_of(registers: Registers, loop: RegisterLoop) -> Guard | None:
+    """What leaves out groups of registers that begin in columns that are not wanted; None for a loop that does anything but pack
+    one right panel, or of whose columns all are."""
+    op = loop.roots[0] if len(loop.roots) == 1 and not loop.kept else None
+    if not isinstance(op, PackOp) or op.geometry.axis or isinstance(registers.scalar(op.size), ir.Constant):
         return None
 
     @contextmanager
     def guard(index: RegisterIndex) -> Generator[None]:
-        wanted = _is_wanted(registers, ops[0], index)
+        wanted = _is_wanted(registers, op, index)
         with registers.builder.if_then(wanted, likely=True), registers.scope():
             yield
 
