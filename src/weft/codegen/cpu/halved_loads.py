@@ -21,7 +21,7 @@ from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.cpu.schedule import RegisterLoop
-from weft.codegen.llvm.types import I8, I64, shuffle
+from weft.codegen.llvm.types import I8, I64, shuffle, unknown
 from weft.ir import tile
 from weft.ir.types import is_tile, layout_of
 
@@ -44,5 +44,4 @@ def load_halves(builder: ir.IRBuilder, address: ir.Value, type_: ir.VectorType, 
     half = ir.VectorType(type_.element, type_.count // 2)
     further = builder.gep(address, [ir.Constant(I64, half.count * size)], source_etype=I8)
     low, high = (builder.load(place, typ=half, align=size) for place in (address, further))
-    high = builder.asm(ir.FunctionType(half, [half]), "", "=v,0", [high], False)
-    return shuffle(builder, low, range(type_.count), high)
+    return shuffle(builder, low, range(type_.count), unknown(builder, high, "v"))

@@ -36,6 +36,7 @@ from weft.codegen.llvm.types import (
     scalar_type,
     shuffle,
     splat,
+    unknown,
 )
 
 _AVX2_BITS: Final = 256
@@ -242,7 +243,7 @@ def either(builder: ir.IRBuilder, condition: ir.Value, place: ir.Value, other: i
     where 64 equal bits are set, which go through an empty piece of assembly, so that LLVM does not see the choice."""
     if has(builder, "arm"):
         bits = builder.neg(builder.zext(condition, I64))
-        every = builder.asm(ir.FunctionType(I64, [I64]), "", "=r,0", [bits], False)
+        every = unknown(builder, bits, "r")
         here, there = (builder.ptrtoint(address, I64) for address in (place, other))
         return builder.inttoptr(builder.add(there, builder.and_(builder.sub(here, there), every)), POINTER)
     chosen = builder.select(condition, place, other)
@@ -284,8 +285,7 @@ def _load(
 
 def _unknown(builder: ir.IRBuilder, wide: ir.Value) -> ir.Value:
     """The mask, as LLVM knows nothing of it; ``wide`` has all bits of each lane that is true."""
-    same = builder.asm(ir.FunctionType(wide.type, [wide.type]), "", "=x,0", [wide], False)
-    return builder.icmp_signed("<", same, splat(0, wide.type))
+    return builder.icmp_signed("<", unknown(builder, wide, "x"), splat(0, wide.type))
 
 
 def _unknown_register(builder: ir.IRBuilder, mask: ir.Value) -> ir.Value:
@@ -297,8 +297,7 @@ def _unknown_register(builder: ir.IRBuilder, mask: ir.Value) -> ir.Value:
     for start in range(0, wide, most):
         at = [min(start + lane, lanes) for lane in range(most)]  # those from ``lanes`` on are false
         part = mask if wide == lanes == most else shuffle(builder, mask, at, ir.Constant(mask.type, None))
-        bits = ir.IntType(most)
-        same = builder.asm(ir.FunctionType(bits, [bits]), "", "=k,0", [builder.bitcast(part, bits)], False)
+        same = unknown(builder, builder.bitcast(part, ir.IntType(most)), "k")
         parts.append(builder.bitcast(same, part.type))
     return shuffle(builder, concatenated(builder, parts), range(lanes))
 

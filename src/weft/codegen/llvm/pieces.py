@@ -14,7 +14,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from weft.codegen.llvm.types import I8, I32, I64, integer_width, lanes_of, scalar_type, shuffle
+from weft.codegen.llvm.types import I8, I32, I64, integer_width, lanes_of, scalar_type, shuffle, unknown
 
 PIECE: Final = 16
 """The bytes of a piece that is stored past the caches, and its alignment."""
@@ -52,7 +52,6 @@ def taken_out(builder: ir.IRBuilder, vector: ir.Value) -> list[ir.Value]:
     words = builder.bitcast(vector, ir.VectorType(I64, lanes // each))
     found: list[ir.Value] = []
     for at in range(lanes // each):
-        word = builder.extract_element(words, ir.Constant(I32, at))
-        word = builder.asm(ir.FunctionType(I64, [I64]), "", "=r,0", [word], False)
+        word = unknown(builder, builder.extract_element(words, ir.Constant(I32, at)), "r")
         found += [builder.trunc(builder.lshr(word, ir.Constant(I64, width * i)), element) for i in range(each)]
     return found

@@ -179,12 +179,6 @@ class Undefined(ir.Constant):
         return "undef"
 
 
-@functools.lru_cache(maxsize=256)
-def _undefined(element: ir.Type, lanes: int) -> Undefined:
-    """One vector of each kind."""
-    return Undefined(ir.VectorType(element, lanes))
-
-
 def _scalar(element: ir.Type, number: int | float) -> ir.Constant:
     return _signed_scalar(element, number, math.copysign(1.0, number))
 
@@ -303,6 +297,12 @@ def private(
     return function
 
 
+def unknown(builder: ir.IRBuilder, value: ir.Value, register: str) -> ir.Value:
+    """The value, as LLVM knows nothing of it: it goes through an empty piece of assembly, in a ``register`` of this kind (LLVM
+    Language Reference, "Inline Asm Constraint String")."""
+    return builder.asm(ir.FunctionType(value.type, [value.type]), "", f"={register},0", [value], False)
+
+
 def any_lane(builder: ir.IRBuilder, condition: ir.Value) -> ir.Value:
     """Whether a bool value holds in any lane, as i1."""
     if lanes_of(condition) is None:
@@ -321,7 +321,7 @@ def shuffle(builder: ir.IRBuilder, value: ir.Value, lanes: Sequence[int], other:
     """The vector of the lanes named, in their order; lanes of ``other`` count from the end of ``value``."""
     if other is None and list(lanes) == list(range(lanes_of(value) or 0)):
         return value
-    second = _undefined(scalar_type(value), lanes_of(value) or 1) if other is None else other
+    second = Undefined(value.type) if other is None else other
     return builder.shuffle_vector(value, second, _lane_numbers(tuple(lanes)))
 
 
@@ -337,7 +337,7 @@ def broadcast(builder: ir.IRBuilder, scalar: ir.Value, lanes: int) -> ir.Value:
     """A scalar in every lane."""
     if isinstance(scalar, ir.Constant):
         return Splat(scalar, lanes)
-    undefined = _undefined(scalar.type, lanes)
+    undefined = Undefined(ir.VectorType(scalar.type, lanes))
     return shuffle(builder, builder.insert_element(undefined, scalar, _scalar(I32, 0)), [0] * lanes)
 
 
