@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 import tempfile
-from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
-from _pytest.assertion import rewrite
 from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
@@ -27,28 +24,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """With ``--ptxas``: kernels that ptxas refuses fail their test."""
-    if hasattr(session.config, "workerinput"):
-        rewrite_a_share(session.config)
     if session.config.getoption("--ptxas"):
         from assembling import assemble_everything
 
         assemble_everything(pytest.MonkeyPatch())
-
-
-def rewrite_a_share(config: Any) -> None:
-    """In a worker of xdist: rewrite the asserts of its share of the test files, and store the code, before all are imported. All
-    workers collect all files at the same time, and where nothing is stored each would rewrite each of them."""
-    place, count = int(config.workerinput["workerid"][2:]), config.workerinput["workercount"]
-    starts = [Path(argument.partition("::")[0]) for argument in config.args]
-    files = sorted({file for start in starts for file in ([start] if start.is_file() else start.rglob("test_*.py"))})
-    for file in [] if sys.dont_write_bytecode else files[place::count]:
-        folder = rewrite.get_cache_dir(file)
-        stored = folder / (file.stem + rewrite.PYC_TAIL)
-        old = not stored.exists() or stored.stat().st_mtime < file.stat().st_mtime
-        if old and rewrite.try_makedirs(folder):
-            digest, code = rewrite._rewrite_test(file, config)  # pyright: ignore[reportPrivateUsage]
-            state = config.stash[rewrite.assertstate_key]
-            rewrite._write_pyc(state, code, digest, stored)  # pyright: ignore[reportPrivateUsage]
 
 
 def pytest_configure(config: pytest.Config) -> None:
