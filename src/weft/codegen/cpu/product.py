@@ -136,7 +136,8 @@ class _Product:
 
     def _parts(self) -> Iterator[tuple[_Product, AbstractContextManager[ir.Value | None]]]:
         """The rows that are wanted, in blocks and, where at most half a block is left, in quarters of blocks: the kernel for
-        such blocks, and a loop over the first rows of them."""
+        such blocks, and a loop over the first rows of them. Quarters go one step of the depth at a time: their few sums wait for
+        additions, and not for the loop."""
         builder, rows, wanted, square = self.builder, self.block.rows, self.wanted[0], self.product.square
         quarter = rows // 4
         if isinstance(wanted, ir.Constant) or quarter * self.block.columns < _LATENCY or (square and quarter % 2):
