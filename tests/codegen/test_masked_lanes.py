@@ -223,6 +223,29 @@ def test_masks_of_several_registers_are_not_packed(dtype: DType) -> None:
 
 
 @KernelFunction
+def running(x: Any, y: Any, out: Any, n: Any, K: tl.constexpr) -> None:
+    """The greatest product of each row of ``x`` with columns of ``y``, which a loop keeps in memory."""
+    rows, depth = tl.arange(0, 64), tl.arange(0, K)
+    left, highest = tl.load(x + rows[:, None] * K + depth[None, :]), tl.full((64,), float("-inf"), tl.float32)
+    for k in range(0, n, 64):
+        right = tl.load(y + depth[:, None] * n + (k + rows)[None, :])
+        highest = tl.maximum(highest, tl.max(tl.dot(left, right), axis=1))
+    tl.store(out + rows, highest)
+
+
+def test_what_changes_in_place_is_not_stored_under_a_mask() -> None:
+    """LLVM makes a masked store of a select between what memory holds and something else."""
+    cpu, names, triple = MACHINES["x86-64-v3"]
+    spelled = ",".join(f"+{name}" for name in sorted(names))
+    target = CpuTarget(triple, cpu, spelled, vector_bits(spelled, triple))
+    signature: dict[str, Argument] = {name: PointerArgument(dtypes.float32) for name in ("x", "y", "out")}
+    signature |= {"n": ScalarArgument(dtypes.int32), "K": ConstantArgument(64)}
+    text = emit_assembly(build_module(running, signature), target, Options(disjoint=True))
+    assert "vmaxps" in text
+    assert "vmaskmovp" not in text
+
+
+@KernelFunction
 def row_sums(x: Any, out: Any, m: Any, n: Any, N: tl.constexpr) -> None:
     """Whose masks are true or not for whole registers, and looked at in versions of the loop."""
     rows, total = tl.arange(0, N), tl.zeros((N,), tl.float32)

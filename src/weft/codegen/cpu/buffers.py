@@ -12,7 +12,8 @@ from llvmlite import ir
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.views import slot_count, slots
 from weft.codegen.emit.element import Element
-from weft.codegen.llvm.types import I8, I64
+from weft.codegen.llvm.types import I8, I64, has
+from weft.codegen.llvm.volatile import make_volatile
 from weft.layout import LinearLayout
 
 STACK_REGISTERS = 8
@@ -20,12 +21,14 @@ STACK_REGISTERS = 8
 
 
 class Buffer:
-    """One tile in memory. Registers are addressed by `RegisterIndex` in the layout's own register numbering."""
+    """One tile in memory. Registers are addressed by `RegisterIndex` in the layout's own register numbering. ``scratch``: it is
+    in the thread's scratch memory, and not a stack slot."""
 
-    def __init__(self, pointer: ir.Value, element: Element, layout: LinearLayout):
+    def __init__(self, pointer: ir.Value, element: Element, layout: LinearLayout, *, scratch: bool = False):
         self.pointer = pointer
         self.element = element
         self.layout = layout
+        self.scratch = scratch
         self.lanes = layout.in_size("lane")
 
     @property
@@ -57,9 +60,12 @@ class Buffer:
         return self.element.from_storage(builder, value)
 
     def store(self, builder: ir.IRBuilder, index: RegisterIndex, value: ir.Value) -> None:
-        """Replaces one register."""
+        """Replaces one register. What is selected between the register and something else, as a running maximum is, LLVM
+        would write by a masked store, and a volatile store it leaves alone."""
         value = self.element.to_storage(builder, value)
-        builder.store(value, self.address(builder, index), align=self._align)
+        store = builder.store(value, self.address(builder, index), align=self._align)
+        if self.scratch and isinstance(value, ir.SelectInstr) and has(builder, "slow_masked_stores"):
+            make_volatile(store)
 
     @property
     def _align(self) -> int:
@@ -85,7 +91,7 @@ class BufferPool:
         """A new buffer; its contents are undefined."""
         size = buffer_bytes(element, layout)
         if slot_count(layout) > STACK_REGISTERS:
-            return Buffer(self.bytes(size), element, layout)
+            return Buffer(self.bytes(size), element, layout, scratch=True)
         pointer = self._entry.alloca(ir.ArrayType(I8, size))
         pointer.align = 64
         pointer.type = ir.PointerType()  # llvmlite's typed pointers of stack slots would restrict stores

@@ -195,8 +195,9 @@ def _quotient(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _extreme(predicate: str, *, propagate_nan: bool) -> Binary:
-    """The operand that ``predicate`` prefers. ``x predicate y ? x : y`` gives ``y`` where either is NaN, so one more
-    select decides: for ``minnan`` and ``maxnan`` on ``x``'s being NaN, otherwise on ``y``'s. PTX has an instruction, but for
+    """The operand that ``predicate`` prefers. ``x predicate y ? x : y`` gives ``y`` where either is NaN, so one more select comes
+    before it: ``minnan`` and ``maxnan`` compare ``x`` with itself where it is NaN, the others where ``y`` is. (The comparison
+    last is x86's instruction, and LLVM keeps it.) PTX has an instruction, but for
     float64 with NaN. For AArch64 LLVM would make ``fmaxnm`` of the selects, which gives NaN where an operand is a signalling NaN;
     its ``maximumnum`` quiets what may be one before."""
 
@@ -209,9 +210,12 @@ def _extreme(predicate: str, *, propagate_nan: bool) -> Binary:
         if has(builder, "arm") and not propagate_nan:
             name = {"<": "minimumnum", ">": "maximumnum"}[predicate]
             return narrow(builder, intrinsic(builder, name, [wide_x, wide_y]), dtype)
-        preferred = builder.select(builder.fcmp_ordered(predicate, wide_x, wide_y), x, y)
         suspect = wide_x if propagate_nan else wide_y
-        return builder.select(builder.fcmp_unordered("uno", suspect, suspect), x, preferred)
+        suspected = builder.fcmp_unordered("uno", suspect, suspect)
+        other = wide_other = builder.select(suspected, x, y)
+        if wide_x is not x:
+            wide_other = builder.select(suspected, wide_x, wide_y)
+        return builder.select(builder.fcmp_ordered(predicate, wide_x, wide_other), x, other)
 
     return emit
 

@@ -77,7 +77,8 @@ class Module(ir.Module):
     ``arm``: it is an AArch64; ``contract``: a product may be added without rounding it first, if the kernel's options allow it;
     ``f8``: a GPU that has instructions on float8. ``masked_sizes``, ``gathered_sizes``: the bytes of elements for which it has
     masked loads and stores, and gathers and scatters. ``rounds``: it rounds floats to integers in instructions.
-    ``mask_registers``: it has AVX-512's registers for masks.
+    ``mask_registers``: it has AVX-512's registers for masks. ``slow_masked_stores``: it has AVX's masked stores alone, which take
+    tens of cycles on AMD's CPUs.
     Without ``half``, ``fma`` and ``rounds`` (and in a plain `ir.Module`) conversions use integer arithmetic, and products are
     taken in two words (`weft.codegen.llvm.fused`).
     """
@@ -91,6 +92,7 @@ class Module(ir.Module):
         self.fma = self.ptx or self.arm or not features.isdisjoint({"fma", "avx512f"})
         self.rounds = self.ptx or self.arm or not features.isdisjoint({"sse4.1", "avx", "avx2", "avx512f"})
         self.scalef = self.mask_registers = "avx512f" in features
+        self.slow_masked_stores = not features.isdisjoint({"avx", "avx2"}) and not self.mask_registers
         self.contract = "contract" in features
         self.f8 = self.ptx and "f8" in features
         self.masked_sizes = _sizes(_MASKED, features)
