@@ -142,3 +142,23 @@ def test_long_runs_are_accessed_as_vectors_and_short_ones_one_by_one(
             found = re.findall(rf"^\s+(?:%\S+ = )?{access} {type_}[ ,]", program, re.MULTILINE)
             assert len(found) == expected, (access, type_)
     assert "llvm.masked" not in program
+
+
+@KernelFunction
+def scattered(index: Any, values: Any, out: Any, N: tl.constexpr) -> None:
+    """The values, added at places that may meet."""
+    i = tl.arange(0, N)
+    tl.atomic_add(out + tl.load(index + i), tl.load(values + i), sem="relaxed")
+
+
+def test_what_is_updated_lane_by_lane_is_loaded_so() -> None:
+    """Neither are values taken out of a register, nor is each lane's address computed from its offset."""
+    pointer = PointerArgument(dtypes.int32)
+    signature = {"index": pointer, "values": pointer, "out": pointer, "N": ConstantArgument(8)}
+    target = CpuTarget(X86, "haswell", "+avx,+avx2,+fma,+f16c,+sse2", 256)
+    text = emit_llvm(build_module(scattered, signature), target, Options(disjoint=True))
+    program = text[text.index(".program") :]
+    assert len(re.findall(r"= load i32, ", program)) >= 3 * 8  # the index, the value, and what is there
+    assert not re.findall(r"extractelement <8 x i32> %\S+, i32 \d", program)
+    for lane in range(1, 8):
+        assert len(re.findall(rf"= add i64 %\S+, {4 * lane}$", program, re.MULTILINE)) == 2, lane

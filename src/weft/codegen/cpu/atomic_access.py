@@ -95,7 +95,9 @@ def _plainly(
 
     def in_turn(some: ir.Value | None = None, unused: ir.Value | None = None) -> ir.Value:
         def element(value: SSAValue, lane: int) -> ir.Value:
-            return registers.lane(value, index, lane)
+            if value is op.pointer:
+                return registers.lane(value, index, lane)
+            return registers.lane_from_memory(value, index, lane)
 
         old = updates.update_lanes(builder, op, layout, element, some, unused)
         return values[0] if old is None else old

@@ -40,9 +40,9 @@ from weft.codegen.llvm.masked import unknown_place
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, Module, intrinsic
 from weft.ir import tile
 from weft.ir.direct import defining_op, operands_of
-from weft.ir.types import dtype_of, layout_of
+from weft.ir.types import dtype_of, is_pointer, layout_of
 from weft.ir.unsupported import name_op
-from weft.layout import LinearLayout
+from weft.layout import LinearLayout, runs_of
 from weft.options import Options
 from weft.target import CpuTarget
 from weft.transforms.invariant_loads import is_invariant
@@ -236,6 +236,8 @@ class Registers(Emit):
         if tile.is_a(op, tile.View):
             return [Key(operands_of(op)[0], self.through(op, index), lane)]
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
+            if further := self._further(value, lane):
+                return [Key(value, index, lane - further)]
             return [Key(operand, index, lane) for operand in operands_of(op)]
         if self._is_loaded_alone(op, key):
             return [Key(op.pointer, index, lane)]
@@ -243,13 +245,24 @@ class Registers(Emit):
 
     def _is_loaded_alone(self, op: Operation, key: Key) -> TypeGuard[tile.LoadOp]:
         """Whether one lane of a load is loaded, rather than taken out of its register."""
-        if (
-            type(op) is not tile.LoadOp
-            or not is_invariant(op)
-            or (op.mask is not None and op.mask not in self.true_masks)
-        ):
+        return self._is_invariant(op) and self._remembered(_register(key.value, key.at)) is None
+
+    def _is_invariant(self, op: Operation) -> TypeGuard[tile.LoadOp]:
+        """Whether an op loads what the kernel does not change, under a mask that is true."""
+        if type(op) is not tile.LoadOp or not is_invariant(op):
             return False
-        return self._remembered(_register(key.value, key.at)) is None
+        return op.mask is None or op.mask in self.true_masks
+
+    def lane_from_memory(self, value: SSAValue, index: RegisterIndex, lane: int) -> ir.Value:
+        """As `lane`, but what can be loaded is, also where its register is at hand: where all lanes are wanted, loads are cheaper
+        than to take them out of it."""
+        op, at = value.owner, index
+        while isinstance(op, Operation) and tile.is_a(op, tile.View) and op.results[0] not in self.buffers:
+            at = self.through(op, at)
+            op = operands_of(op)[0].owner
+        if isinstance(op, tile.LoadOp) and op.result not in self.buffers and self._is_invariant(op):
+            return self.load_lane(op, at, lane)
+        return self.lane(value, index, lane)
 
     def is_loaded_by_lane(self, value: SSAValue, index: RegisterIndex) -> bool:
         """Whether `lane` loads each lane of a register, and at most casts it between integers."""
@@ -273,10 +286,20 @@ class Registers(Emit):
         if tile.is_a(op, tile.View):
             return self.lane(operands_of(op)[0], self.through(op, index), lane)
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
+            if further := self._further(value, lane):
+                bytes_ = ir.Constant(I64, further * dtype_of(value).itemsize)
+                return self.builder.add(self.lane(value, index, lane - further), bytes_)
             return self.compute(op, [self.lane(operand, index, lane) for operand in operands_of(op)])
         if self._is_loaded_alone(op, key):
             return self.load_lane(op, index, lane)
         return self.builder.extract_element(self.vector(value, index), ir.Constant(I32, lane))
+
+    def _further(self, value: SSAValue, lane: int) -> int:
+        """By how many elements a lane of a tile of pointers is further than the first one of its run (`weft.layout.Runs`); 0 for
+        other tiles."""
+        if not is_pointer(value):
+            return 0
+        return lane & (runs_of(layout_of(value), self.facts.axis[value].contiguity).run - 1)
 
     # -- memory of values ------------------------------------------------------------------------------------------------
 
