@@ -4,7 +4,7 @@ Layouts have as many lanes as a register has sums of 32 bits. So a register of b
 of them took four times as many instructions as to pack one of float32 in as many registers. Here the loads that fill panels,
 and what their addresses and masks are computed from, get layouts of longer rows:
 
-    cpu.pack(load(pointers))        registers of 16 bytes     ->     of 64 bytes, or of a row of the tile if that is shorter
+    cpu.pack(load(pointers))        registers of 16 bytes     ->     of 64 bytes, or of a row of the tile or of its panel's groups
 
 The tile must be in row-major vectors, and loaded by this load alone, or cast from integers so loaded. What it is computed from
 must be invariant loads, and ops that any layout suits: generators, elementwise ops and shape ops. Other tiles stay as they are.
@@ -44,7 +44,7 @@ class WidenPacks(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         known: dict[Key, SSAValue] = {}
         for pack in [inner for inner in ops_in(op) if isinstance(inner, PackOp)]:
-            layout = _wide_layout(pack.value, self.vector_bits)
+            layout = _wide_layout(pack, self.vector_bits)
             order = None if layout is None else _order((pack.value, layout))
             if order is not None:
                 for key in order:
@@ -53,11 +53,14 @@ class WidenPacks(ModulePass):
                 pack.operands[0] = known[order[-1]]
 
 
-def _wide_layout(value: SSAValue, vector_bits: int) -> LinearLayout | None:
-    """The layout of a packed tile in long registers; None where it has it, or another one than rows of vectors, or is no load."""
+def _wide_layout(pack: PackOp, vector_bits: int) -> LinearLayout | None:
+    """The layout of a packed tile in long registers; None where it has it, or another one than rows of vectors, or is no load.
+    Groups of several vectors are filled one by one (`weft.codegen.cpu.filling_groups`): no register spans two of them."""
+    value, panel = pack.value, pack.geometry
     op, shape, layout = defining_op(value), shape_of(value), layout_of(value)
     lanes = layout.in_size("lane")
-    wide = min(vector_bits // dtype_of(value).bits, shape[-1])
+    across = panel.width if panel.axis == 0 and panel.width > lanes else shape[-1]
+    wide = min(vector_bits // dtype_of(value).bits, across)
     if isinstance(op, tile.CastOp) and dtype_of(op.source).is_integer and dtype_of(value).is_integer:
         op = defining_op(op.source)
     fills = isinstance(op, tile.ConstantOp) or (isinstance(op, tile.LoadOp) and LIKELY_RUNS in op.attributes)

@@ -7,8 +7,9 @@ machine's table (`weft.codegen.cpu.lowering`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from llvmlite import ir
 from xdsl.dialects import func, scf
@@ -22,6 +23,7 @@ from weft.codegen.cpu.cost import Costs, work
 from weft.codegen.cpu.counted import loop_to, rounded_up
 from weft.codegen.cpu.extents import extent_of
 from weft.codegen.cpu.filling import TOGETHER, Filling, filling_of
+from weft.codegen.cpu.filling_groups import GroupFilling, Packed, filled_by_groups
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.gather import gathered
 from weft.codegen.cpu.halved_loads import reads_streams
@@ -38,13 +40,14 @@ from weft.codegen.cpu.strips import Strips, emit_strips
 from weft.codegen.cpu.sum_order import ACCUMULATORS
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
+from weft.codegen.cpu.views import used_registers
 from weft.codegen.cpu.walk_rows import emit_walk
 from weft.codegen.cpu.walks import walk_of
 from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
 from weft.codegen.emit.control import ScalarSlot, counted
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.faults import Faults
-from weft.codegen.llvm.types import I32
+from weft.codegen.llvm.types import I32, I64
 from weft.ir import cpu, tile
 from weft.ir.types import is_tile, layout_of
 from weft.ir.unsupported import name_op
@@ -189,6 +192,54 @@ class Emitter(Registers):
             counted(self, op, step)
         self._schedules.pop()
 
+    def delayed(self, op: scf.IfOp) -> bool:
+        """Whether a product fills the panel that a branch fills."""
+        found = filled_by_groups(op, self._schedule)
+        if found is not None:
+            self.fillings[found[0]] = found[1]
+        return found is not None
+
+    def prepare_filling(self, filling: GroupFilling) -> None:
+        """Computes what a panel is filled from into buffers."""
+        schedule = filling.schedules[filling.block]
+        if any(isinstance(item, RegisterLoop) for item in schedule.items):
+            with self.builder.if_then(self.scalar(filling.op.cond)), self.scope():
+                self._schedules.append((schedule, filling.buffers))
+                for item in schedule.items:
+                    if not isinstance(item, scf.ForOp):
+                        self._item(item)
+                self._schedules.pop()
+
+    def fill_group(
+        self,
+        filling: GroupFilling,
+        group: ir.Value | None,
+        deep: int,
+        packed: Packed,
+        then: Callable[[ir.Value], None],
+    ) -> None:
+        """Fills one group of a panel, in stretches."""
+        bits, rows = filling.group_bits, filling.stretch_bits(deep)
+        here: Terms = () if group is None else ((Counter(group, len(bits)), bits),)
+
+        def fill(block: Block) -> None:
+            self._schedules.append((filling.schedules[block], filling.buffers))
+            for item in filling.schedules[block].items:
+                if isinstance(item, scf.ForOp):
+                    counted(self, item, partial(fill, item.body.block))
+                elif not isinstance(item, RegisterLoop):
+                    self._item(item)
+                elif item.roots:
+                    with self.loop(1 << len(rows)) as position:
+                        self.packed = packed
+                        self._item(item, ~sum((*bits, *rows)), (*here, (Counter(position, len(rows)), rows)))
+                        self.packed = None
+                        before = self.builder.mul(self.scalar(filling.pack.at), ir.Constant(I64, 1 << len(rows)))
+                        then(self.builder.add(before, position))
+            self._schedules.pop()
+
+        fill(filling.block)
+
     def slot(self, value: SSAValue) -> Slot:
         """A buffer for a tile, a stack slot for a scalar."""
         element = element_of_value(value)
@@ -293,12 +344,12 @@ class Emitter(Registers):
             unrolled=loop.crossed_bits,
             also=row_bits(loop.packs),
             versions=mask_versions(self, loop),
-            together=loop.grouped_bits.bit_count(),
+            together=(loop.grouped_bits if self.packed is None else among & used_registers(loop.layout)).bit_count(),
             among=among,
             within=within,
             accumulators=ACCUMULATORS if self.paired and reductions else 0,
             ends=ends,
-            guard=guard_of(self, loop),
+            guard=None if within else guard_of(self, loop),
         )
         self.by_halves = False
         for finished in (*reductions.values(), *histograms.values()):

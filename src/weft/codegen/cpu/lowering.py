@@ -92,6 +92,11 @@ def _for(registers: Registers, op: scf.ForOp) -> None:
         CONTROL[scf.ForOp](registers, op)
 
 
+def _if(registers: Registers, op: scf.IfOp) -> None:
+    if not registers.delayed(op):
+        CONTROL[scf.IfOp](registers, op)
+
+
 def _dot(registers: Registers, op: tile.DotOp) -> None:
     result = registers.home(op.result)
     if op.acc not in registers.buffers:
@@ -107,6 +112,7 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     **SCALARS,
     **CONTROL,
     scf.ForOp: _for,
+    scf.IfOp: _if,
     tile.LoadOp: _load,
     tile.StoreOp: _store,
     tile.AtomicRmwOp: _atomic,

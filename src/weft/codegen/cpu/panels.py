@@ -14,6 +14,7 @@ from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft import dtypes
+from weft.codegen.cpu.filling_groups import Packed
 from weft.codegen.cpu.loops import Guard, axis_bits
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop, grouped_registers
@@ -22,7 +23,7 @@ from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.llvm.interleave import interleaved
 from weft.codegen.llvm.masked import concatenated
-from weft.codegen.llvm.types import BF16, I1, I8, I16, I64, POINTER, intrinsic
+from weft.codegen.llvm.types import BF16, I1, I8, I16, I64, POINTER, intrinsic, lanes_of, shuffle
 from weft.ir import tile
 from weft.ir.cpu import ClaimOp, PackOp, Panel
 from weft.ir.types import dtype_of, layout_of, shape_of
@@ -125,6 +126,18 @@ def _write(registers: Registers, op: PackOp, first: RegisterIndex, bits: list[in
         piece = concatenated(builder, vectors[i * held : (i + 1) * held])
         further = ir.Constant(I64, i * panel.width * panel.depth * element.size)
         builder.store(piece, builder.gep(place, [further], source_etype=I8) if i else place, align=align)
+    if registers.packed is not None:
+        offset = sum(first.through(columns).const * stride for columns, stride in _places(op, panel)) * element.size
+        _keep(builder, registers.packed, vectors, offset, element.size)
+
+
+def _keep(builder: ir.IRBuilder, packed: Packed, vectors: Sequence[ir.Value], offset: int, size: int) -> None:
+    """Leaves vectors of elements of ``size`` bytes, which were packed from an offset of a stretch on, in its slots, too."""
+    whole, bytes_ = concatenated(builder, vectors), packed.bytes
+    lanes = bytes_ // size
+    for i in range((lanes_of(whole) or 1) // lanes):
+        part = shuffle(builder, whole, range(i * lanes, (i + 1) * lanes))
+        builder.store(builder.bitcast(part, packed.type), packed.slots[offset // bytes_ + i])
 
 
 def _stored(registers: Registers, op: PackOp, index: RegisterIndex) -> ir.Value:

@@ -20,17 +20,18 @@ That excess depends on the right panel alone. It is computed once, and lies behi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 
 from llvmlite import ir
 
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.counted import over_blocks, over_steps
+from weft.codegen.cpu.filling_groups import GroupFilling, Packed
 from weft.codegen.cpu.microkernel import RegisterBlock
 from weft.codegen.cpu.next_rows import NextRows
 from weft.codegen.cpu.tile_product import multiply_tiles
@@ -45,6 +46,16 @@ from weft.transforms.factors import UNROLL
 
 _LATENCY: Final = 4
 """The least sums of a block: a multiply-add takes 4 cycles, and some machines begin one in each."""
+
+
+_LONG: Final = 512
+_UNROLL_LONG: Final = 2
+"""The words that a multiplication by vectors of so many bits goes through at once, in the place of `UNROLL`. On Zen 4 products
+took as long with 1, 2 and 4, and LLVM 2 of 60 ms less with 2. With 2, those by shorter vectors took up to 1.07 times as long."""
+
+_TOGETHER: Final = 2
+"""The vectors of the right panel that are packed at once while its first rows are multiplied. One at a time, wrapped float32
+33x777x1001 in tiles of 16x16x16 took 1.03 times as long."""
 
 
 def product_block(target: CpuTarget, dtype: DType, m: int, width: int, bits: int = 0) -> RegisterBlock:
@@ -86,7 +97,9 @@ _WORD: Final = 4
 
 
 class _Product:
-    """``neighbours`` elements along k are a word. Panels are counted in words."""
+    """``neighbours`` elements along k are a word. Panels are counted in words. So many ``words`` are multiplied at once."""
+
+    words = 1
 
     def __init__(self, registers: Registers, op: MultiplyOp, result: Buffer, start: float | None):
         """``start`` is the constant that the sums begin with; else they are in memory."""
@@ -102,7 +115,7 @@ class _Product:
         self.c = result.pointer
         self.a, self.b = (self.builder.inttoptr(registers.scalar(v), POINTER) for v in (op.left, op.right))
         self.wanted = registers.scalar(op.rows), registers.scalar(op.columns)
-        self.unroll = UNROLL
+        self.unroll = UNROLL if (product.bits or registers.target.vector_bits) < _LONG else _UNROLL_LONG
         self.element = result.element.register_type(None)
         self.vector = ir.VectorType(self.element, self.block.lanes)
         self._align = min(64, self.dtype.itemsize * self.block.lanes)
@@ -121,23 +134,60 @@ class _Product:
 
     def emit(self) -> None:
         """All blocks of the result that are wanted: a group of the right panel stays in cache while the rows go by."""
-        width = self.right.width
-        if self.product.unsigned:
+        width, filling = self.right.width, self._registers.fillings.get(self._op)
+        if filling is not None:
+            self._registers.prepare_filling(filling)
+        elif self.product.unsigned:
             self._keep_excess()
+        stale = None if filling is None else self._registers.scalar(filling.op.cond)
         with over_blocks(self._registers, self.wanted[1], self.n, width) as j:
             b = self._at(self.b, self._times(j, width * self.right.depth))
             c = self._at(self.c, self._times(j, width))
-            places = self._excess_at(j) if self.product.unsigned else []
-            excess: list[ir.Value] = [self.builder.load(place, typ=self.vector, align=self._align) for place in places]
-            for part, over in self._parts():
+            excess = self._excess_at(j) if self.product.unsigned else []
+            for part, over in self._parts(stale):
                 with over as row:
-                    following = self._following(row) if part is self else None
-                    part._block(self._left(row), b, self._at(c, self._times(row, self.n)), excess, following)
+                    following, fill = None, None
+                    if part is self:
+                        following = self._following(row)
+                        fill = None if filling is None else partial(self._filled, filling, j, excess)
+                    part._block(row, b, self._at(c, self._times(row, self.n)), excess, following, stale, fill)
 
-    def _parts(self) -> Iterator[tuple[_Product, AbstractContextManager[ir.Value | None]]]:
+    def _filled(
+        self, filling: GroupFilling, j: ir.Value | None, excess: list[ir.Value], sums: list[ir.Value]
+    ) -> list[ir.Value]:
+        """Fills a group of the right panel, and adds the products of the first block's rows by it to their sums. Also writes the
+        excess of its columns."""
+        builder, many = self.builder, len(sums)
+        slots = [self._registers.entry.alloca(self.vector) for _ in (*sums, *excess)]
+        for slot, value in zip(slots, (*sums, *[ir.Constant(self.vector, None)] * len(excess)), strict=True):
+            builder.store(value, slot)
+        at_once = self.words * self.block.columns
+        deep = self.words * max(1, _TOGETHER // self.block.columns)
+        type_ = ir.VectorType(self.word, self.block.lanes)
+        places = [self._registers.entry.alloca(type_) for _ in range(deep * self.block.columns)]
+
+        def multiply(number: ir.Value) -> None:
+            a_k = self._at(self.a, self._times(number, deep * max(1, self.left.width)))
+            found: list[ir.Value] = [builder.load(slot, typ=self.vector) for slot in slots]
+            right: list[ir.Value] = [builder.load(place, typ=type_) for place in places]
+            for k in range(0, deep, self.words):
+                vectors = right[k * self.block.columns :][:at_once]
+                columns = self._high(vectors, found[many:]) if excess else []
+                found = self._step(a_k, vectors, k, found[:many]) + columns
+            for slot, value in zip(slots, found, strict=True):
+                builder.store(value, slot)
+
+        packed = Packed(places, type_, self.dtype.itemsize * self.block.lanes)
+        self._registers.fill_group(filling, j, deep * self.neighbours, packed, multiply)
+        result: list[ir.Value] = [builder.load(slot, typ=self.vector) for slot in slots]
+        for place, value in zip(excess, result[many:], strict=True):
+            builder.store(value, place, align=self._align)
+        return result[:many]
+
+    def _parts(self, stale: ir.Value | None) -> Iterator[tuple[_Product, AbstractContextManager[ir.Value | None]]]:
         """The rows that are wanted, in blocks and, where at most half a block is left, in quarters of blocks: the kernel for
         such blocks, and a loop over the first rows of them. Quarters go one step of the depth at a time: their few sums wait for
-        additions, and not for the loop."""
+        additions, and not for the loop. Where the panel is ``stale``, the first block fills it."""
         builder, rows, wanted, square = self.builder, self.block.rows, self.wanted[0], self.product.square
         quarter = rows // 4
         if isinstance(wanted, ir.Constant) or quarter * self.block.columns < _LATENCY or (square and quarter % 2):
@@ -145,9 +195,12 @@ class _Product:
             return
         up = builder.add(wanted, ir.Constant(I64, rows // 2 - 1))
         whole = builder.and_(up, ir.Constant(I64, -rows))
+        if stale is not None:
+            least = builder.select(stale, ir.Constant(I64, rows), ir.Constant(I64, 0))
+            whole = intrinsic(builder, "umax", [whole, least])
         yield self, over_steps(self._registers, ir.Constant(I64, 0), whole, rows)
         few = copy(self)
-        few.block, few.unroll = replace(self.block, rows=quarter), 2 if square else 1
+        few.block, few.unroll = replace(self.block, rows=quarter), self.words
         yield few, over_steps(self._registers, whole, wanted, quarter)
 
     @contextmanager
@@ -170,7 +223,7 @@ class _Product:
     @property
     def _next_rows(self) -> NextRows:
         size = self.dtype.itemsize
-        return NextRows(self.block.rows, self.left.pitch(size) * size, UNROLL * size)
+        return NextRows(self.block.rows, self.left.pitch(size) * size, self.unroll * size)
 
     def _following(self, row: ir.Value | None) -> ir.Value | None:
         """The first element of the rows that are multiplied after the block at a row; None where there is one block, or where the
@@ -206,39 +259,71 @@ class _Product:
 
     def _excess(self, b: ir.Value) -> list[ir.Value]:
         """128 times the sums of a group's columns, by the instruction itself."""
-        high = self._registers.splat(ir.Constant(I32, -0x7F7F7F80), self.block.lanes)
 
-        def step(b_k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
-            words = [self._right(b_k, k) for k in range(self.unroll)]
-            pairs = zip(sums, (word for row in words for word in row), strict=True)
-            return [self._added(total, high, word) for total, word in pairs]
+        def step(_: ir.Value, __: ir.Value, b_k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            return self._high([each for k in range(self.unroll) for each in self._right(b_k, k)], sums)
 
         zero = ir.Constant(self.vector, None)
-        sums = self._over_depth(
-            [zero] * (self.unroll * self.block.columns), lambda _, __, b_k, sums: step(b_k, sums), b, b
-        )
+        sums = self._over_depth([zero] * (self.unroll * self.block.columns), step, b, b)
         return [reduce(self.builder.add, sums[v :: self.block.columns]) for v in range(self.block.columns)]
 
-    def _block(self, a: ir.Value, b: ir.Value, c: ir.Value, excess: list[ir.Value], following: ir.Value | None) -> None:
+    def _high(self, right: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
+        """Sums of columns after further vectors of the right panel, of which each is added to one."""
+        high = self._registers.splat(ir.Constant(I32, -0x7F7F7F80), self.block.lanes)
+        return [self._added(total, high, word) for total, word in zip(sums, right, strict=True)]
+
+    def _block(
+        self,
+        row: ir.Value | None,
+        b: ir.Value,
+        c: ir.Value,
+        excess: list[ir.Value],
+        following: ir.Value | None,
+        stale: ir.Value | None,
+        fill: Callable[[list[ir.Value]], list[ir.Value]] | None,
+    ) -> None:
+        """The block at a row, None for the only one. Where the panel is ``stale``, ``fill`` multiplies the first, if given."""
         builder, block, align = self.builder, self.block, self._align
         places = [
             self._at(c, None, r * self.n + v * block.lanes) for r in range(block.rows) for v in range(block.columns)
         ]
         sums: list[ir.Value] = [self.start or builder.load(place, typ=self.vector, align=align) for place in places]
         sums = self._arranged(sums)
-        if excess:
-            sums = [builder.sub(total, excess[i % block.columns]) for i, total in enumerate(sums)]
 
         def step(number: ir.Value, a_k: ir.Value, b_k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             if following is not None:
                 self._next_rows.fetch(builder, following, number)
-            for k in range(self.unroll):
-                sums = self._step(a_k, b_k, k, sums)
+            for k in range(0, self.unroll, self.words):
+                right = [vector for word in range(self.words) for vector in self._right(b_k, k + word)]
+                sums = self._step(a_k, right, k, sums)
             return sums
 
-        sums = self._arranged(self._over_depth(sums, step, a, b))
+        def multiplied() -> list[ir.Value]:
+            return self._over_depth(sums, step, self._left(row), b)
+
+        if fill is None or stale is None:
+            sums = multiplied()
+        else:
+            first = stale if row is None else builder.and_(stale, builder.icmp_signed("==", row, ir.Constant(I64, 0)))
+            with builder.if_else(first) as (then, otherwise):
+                with then, self._registers.scope():
+                    ends = [(fill(sums), builder.block)]
+                with otherwise:
+                    ends.append((multiplied(), builder.block))
+            sums = [self._joined([(each[i], block) for each, block in ends]) for i in range(len(sums))]
+        sums = self._arranged(sums)
+        if excess:
+            less: list[ir.Value] = [builder.load(place, typ=self.vector, align=align) for place in excess]
+            sums = [builder.sub(total, less[i % block.columns]) for i, total in enumerate(sums)]
         for place, value in zip(places, sums, strict=True):
             builder.store(value, place, align=align)
+
+    def _joined(self, values: Sequence[tuple[ir.Value, ir.Block]]) -> ir.Value:
+        """What a value is after branches, by the blocks that they end with."""
+        phi = self.builder.phi(self.vector)
+        for value, block in values:
+            phi.add_incoming(value, block)
+        return phi
 
     def _arranged(self, sums: list[ir.Value]) -> list[ir.Value]:
         """Vectors of the block's rows, as the instruction has them; the inverse, too."""
@@ -287,9 +372,9 @@ class _Product:
             for v in range(self.block.columns)
         ]
 
-    def _step(self, a: ir.Value, b: ir.Value, k: int, sums: list[ir.Value]) -> list[ir.Value]:
+    def _step(self, a: ir.Value, right: list[ir.Value], k: int, sums: list[ir.Value]) -> list[ir.Value]:
+        """The sums after ``words`` of the depth, from word ``k`` on. Those of the right panel are given."""
         builder, block = self.builder, self.block
-        right = self._right(b, k)
         result: list[ir.Value] = []
         embeds = self.product.embeds if block.columns == 1 else ""
         for r in range(block.rows):
@@ -341,16 +426,12 @@ class _SquareProduct(_Product):
                     result[i] = self.builder.shuffle_vector(upper, lower, order_)
         return result
 
-    def _step(self, a: ir.Value, b: ir.Value, k: int, sums: list[ir.Value]) -> list[ir.Value]:
-        """Words ``k`` and ``k + 1`` of the depth; nothing at the second."""
-        if k % 2:
-            return sums
+    words = 2
+
+    def _step(self, a: ir.Value, right: list[ir.Value], k: int, sums: list[ir.Value]) -> list[ir.Value]:
         builder, block, columns = self.builder, self.block, self.block.columns
         pairs, result = ir.VectorType(I64, 2), list[ir.Value](sums)
-        right = [
-            builder.load(self._at(b, None, k * self.right.width + 4 * p), typ=pairs, align=16)
-            for p in range(2 * columns)
-        ]
+        right = [builder.bitcast(each, pairs) for each in right]
         for r in range(0, block.rows, 2):
             left: ir.Value = ir.Constant(pairs, ir.Undefined)
             for i in range(2):

@@ -24,6 +24,7 @@ from weft.codegen.cpu import rearranging
 from weft.codegen.cpu.beyond import Beyond
 from weft.codegen.cpu.buffers import Buffer, BufferPool
 from weft.codegen.cpu.cost import work
+from weft.codegen.cpu.filling_groups import GroupFilling, Packed
 from weft.codegen.cpu.generators import generated_lane, generated_register
 from weft.codegen.cpu.later import Later
 from weft.codegen.cpu.loops import over_registers
@@ -39,6 +40,7 @@ from weft.codegen.llvm import arith
 from weft.codegen.llvm.masked import unknown_place
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, Module, intrinsic
 from weft.ir import tile
+from weft.ir.cpu import MultiplyOp
 from weft.ir.direct import defining_op, operands_of
 from weft.ir.types import dtype_of, is_pointer, layout_of
 from weft.ir.unsupported import name_op
@@ -130,6 +132,10 @@ class Registers(Emit):
         """The orders in which reductions are combined, in the code so far."""
         self.reduced: set[Operation] = set()
         """Reductions whose results the loop before has left, in place of what it carried (`weft.codegen.cpu.walk_rows`)."""
+        self.fillings: dict[MultiplyOp, GroupFilling] = {}
+        """How products fill their right panels by groups (`weft.codegen.cpu.filling_groups`)."""
+        self.packed: Packed | None = None
+        """Where a stretch is left that is being packed, where a product multiplies it meanwhile."""
         self._memo: list[dict[Key, ir.Value]] = [{}]
         self._views: dict[Operation, Columns] = {}
         """`columns_of_view` of the views so far. Emission changes no op."""
@@ -156,6 +162,26 @@ class Registers(Emit):
     def reordered(self, op: scf.ForOp) -> bool:
         """Emits a loop that has an order of its own: one that only accumulates (`weft.codegen.cpu.accumulate`), or fills a panel
         by rows (`weft.codegen.cpu.filling`). Whether it is one."""
+
+    @abstractmethod
+    def delayed(self, op: scf.IfOp) -> bool:
+        """Whether a product fills the panel that a branch fills (`weft.codegen.cpu.filling_groups`)."""
+
+    @abstractmethod
+    def prepare_filling(self, filling: GroupFilling) -> None:
+        """Computes what a panel is filled from into buffers."""
+
+    @abstractmethod
+    def fill_group(
+        self,
+        filling: GroupFilling,
+        group: ir.Value | None,
+        deep: int,
+        packed: Packed,
+        then: Callable[[ir.Value], None],
+    ) -> None:
+        """Fills one group of a panel, None where it has one, in stretches of the depth of so many elements. ``then`` gets the
+        number of each among the panel's, and finds it in ``packed``."""
 
     def fault(self, site: int, address: ir.Value) -> None:
         """Reports the failed access of a checked kernel, and leaves the program."""

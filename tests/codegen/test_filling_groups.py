@@ -1,0 +1,170 @@
+"""Right panels that are filled while their first rows are multiplied: which ones, how often their elements are read, and values
+beside exact arithmetic, at each number of rows that a block and its quarters leave."""
+
+# pyright: reportAssignmentType=false, reportIndexIssue=false, reportOperatorIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from xdsl.dialects import scf
+
+import weft
+import weft.language as tl
+from sampling import grid
+from weft import dtypes
+from weft.codegen import emit_llvm, lay_out
+from weft.codegen.cpu.filling_groups import filled_by_groups
+from weft.codegen.cpu.schedule import RegisterLoop, Schedule
+from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
+from weft.ir.cpu import ClaimOp, MultiplyOp, PackOp
+from weft.options import Options
+from weft.target import CpuTarget
+
+pytestmark = pytest.mark.jit
+
+
+@weft.jit
+def product(
+    a: Any, b: Any, c: Any, M: Any, N: Any, K: Any,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WRAP: tl.constexpr, SUMS: tl.constexpr,
+) -> None:  # fmt: skip
+    tiles = tl.cdiv(N, BN)
+    m = tl.program_id(0) // tiles * BM + tl.arange(0, BM)
+    n = tl.program_id(0) % tiles * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    row, column = (m % M, n % N) if WRAP else (m, n)
+    total = tl.zeros((BM, BN), SUMS)
+    for at in range(0, K, BK):
+        depth = at + k
+        left, right = (depth < K)[None, :], (depth < K)[:, None]
+        if not WRAP:
+            left, right = left & (m < M)[:, None], right & (n < N)[None, :]
+        x = tl.load(a + row[:, None] * K + depth[None, :], mask=left, other=0)
+        y = tl.load(b + depth[:, None] * N + column[None, :], mask=right, other=0)
+        total = tl.dot(x, y, total)
+    tl.store(c + m[:, None] * N + n[None, :], total, mask=(m < M)[:, None] & (n < N)[None, :])
+
+
+TYPES: dict[str, tuple[Any, Any, Any]] = {
+    "float32": (np.float32, np.float32, tl.float32),
+    "float64": (np.float64, np.float64, tl.float64),
+    "bfloat16": (ml_dtypes.bfloat16, np.float32, tl.float32),
+    "int8": (np.int8, np.int32, tl.int32),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "tile", "wrap"), grid(3, tuple(TYPES), ((16, 16, 16), (16, 64, 32), (64, 32, 16)), (False, True))
+)
+def test_rows_that_blocks_and_quarters_leave(name: str, tile: tuple[int, int, int], wrap: bool) -> None:
+    """The first rows of programs that find the panel, and of those that fill it. 70 columns are no whole group, and 37 of the
+    depth no whole step: what lies behind is packed under masks."""
+    bm, bn, bk = tile
+    dtype, result, sums = TYPES[name]
+    random = np.random.default_rng(bm + bn)
+    columns, depth = 70, 37
+    b = random.integers(-4, 5, (depth, columns)).astype(dtype)
+    for rows in (1, 2, 4, 5, 8, 9, 12, 13, 16, 17, 33):
+        a = random.integers(-4, 5, (rows, depth)).astype(dtype)
+        c = np.full((rows, columns), 99, result)
+        programs = weft.cdiv(rows, bm) * weft.cdiv(columns, bn)
+        product[(programs,)](a, b, c, rows, columns, depth, BM=bm, BN=bn, BK=bk, WRAP=wrap, SUMS=sums)
+        np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64), err_msg=f"{rows} rows")
+
+
+@weft.jit
+def whole(a: Any, b: Any, c: Any, K: Any, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr) -> None:
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    total = tl.zeros((M, N), tl.float32)
+    for at in range(0, K, BK):
+        x = tl.load(a + m[:, None] * K + (at + k)[None, :])
+        total = tl.dot(x, tl.load(b + (at + k)[:, None] * N + n[None, :]), total)
+    tl.store(c + m[:, None] * N + n[None, :], total)
+
+
+@weft.jit
+def twice(a: Any, b: Any, c: Any, K: Any, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr) -> None:
+    """Both products have the same right operand."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    first, second = tl.zeros((M, N), tl.float32), tl.zeros((M, N), tl.float32)
+    for at in range(0, K, BK):
+        right = tl.load(b + (at + k)[:, None] * N + n[None, :])
+        first = tl.dot(tl.load(a + m[:, None] * K + (at + k)[None, :]), right, first)
+        second = tl.dot(tl.load(a + (m + M)[:, None] * K + (at + k)[None, :]), right, second)
+    tl.store(c + m[:, None] * N + n[None, :], first)
+    tl.store(c + (m + M)[:, None] * N + n[None, :], second)
+
+
+TARGET = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f,+avx512bw,+avx512vl", 512)
+
+
+def module_of(kernel: Any, m: int, n: int, bk: int, dtype: Any = dtypes.float32) -> Any:
+    signature: dict[str, Argument] = {
+        **dict.fromkeys("ab", PointerArgument(dtype, aligned=True)),
+        "c": PointerArgument(dtypes.float32, aligned=True),
+        "K": ScalarArgument(dtypes.int32),
+        **{name: ConstantArgument(value) for name, value in (("M", m), ("N", n), ("BK", bk))},
+    }
+    return build_module(KernelFunction(kernel.fn), signature)
+
+
+def delayed(kernel: Any, target: CpuTarget = TARGET, dtype: Any = dtypes.float32) -> list[bool]:
+    """Whether what fills the panels of a kernel is delayed, of the left and then the right ones."""
+    module = module_of(kernel, 16, 32, 16, dtype)
+    lay_out(module, target, Options(disjoint=True))
+
+    def schedule_of(block: Any) -> Schedule:
+        packs = [op for op in block.ops if isinstance(op, PackOp)]
+        return Schedule([RegisterLoop(None, [pack]) for pack in packs], set(), {})  # pyright: ignore[reportArgumentType]
+
+    branches = [op for op in module.walk() if isinstance(op, scf.IfOp) and isinstance(op.cond.owner, ClaimOp)]
+    return [filled_by_groups(op, schedule_of) is not None for op in branches]
+
+
+def test_panels_that_products_fill() -> None:
+    """The right one of one product. Not one that is left, or has two readers, or is multiplied by AMX."""
+    assert delayed(whole) == [False, True]
+    assert delayed(twice) == [False, False, False]
+    amx = CpuTarget(TARGET.triple, "sapphirerapids", f"{TARGET.features},+amx-tile,+amx-bf16", 512)
+    assert delayed(whole, amx, dtypes.bfloat16) == [False, False]
+
+
+def test_what_else_a_loop_does_keeps_it_where_it_is() -> None:
+    module = module_of(whole, 16, 32, 16)
+    lay_out(module, TARGET, Options(disjoint=True))
+    (product,) = (op for op in module.walk() if isinstance(op, MultiplyOp))
+    (branch,) = (use.operation for use in product.right.owner.stale.uses if isinstance(use.operation, scf.IfOp))
+    (pack,) = (op for op in branch.walk() if isinstance(op, PackOp))
+
+    def found(outside: list[Any], inside: list[Any]) -> bool:
+        def schedule_of(block: Any) -> Schedule:
+            return Schedule(outside if block is branch.true_region.block else inside, set(), {})
+
+        return filled_by_groups(branch, schedule_of) is not None
+
+    def loop(roots: list[Any], kept: list[Any]) -> Any:
+        return RegisterLoop(None, roots, kept=kept)  # pyright: ignore[reportArgumentType]
+
+    packing, keeping = loop([pack], []), loop([], [pack.value])
+    assert found([], [packing])
+    assert found([keeping], [packing])
+    assert not found([], [keeping, packing])
+    assert not found([], [loop([pack], [pack.value])])
+    assert not found([], [loop([pack, product], [])])
+
+
+@pytest.mark.parametrize(("n", "rows"), [(32, 8), (16, 16)])
+def test_what_was_packed_is_multiplied_from_registers(n: int, rows: int) -> None:
+    """Where a word of 32 columns is packed, or two of 16, each sum is there once a word; and no vector is loaded there but of the
+    operand, and of sums and words in stack slots."""
+    text = emit_llvm(module_of(whole, 16, n, 16), TARGET, Options(disjoint=True))
+    blocks = re.findall(r"^\S+:\n((?:  .*\n)+)", text, re.M)
+    (filling,) = (b for b in blocks if "fmuladd" in b and "store <16 x float>" in b and "align 4\n" in b)
+    assert filling.count('@"llvm.fmuladd') == rows * 2
+    assert len(re.findall(r"load <16 x float>, ptr \S+, align 4\b", filling)) == 2
+    assert not re.findall(r"load <16 x float>, ptr \S+, align 64\b", filling)
