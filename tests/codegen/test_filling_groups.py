@@ -120,7 +120,7 @@ def delayed(kernel: Any, target: CpuTarget = TARGET, dtype: Any = dtypes.float32
 
     def schedule_of(block: Any) -> Schedule:
         packs = [op for op in block.ops if isinstance(op, PackOp)]
-        return Schedule([RegisterLoop(None, [pack]) for pack in packs], set(), {})  # pyright: ignore[reportArgumentType]
+        return Schedule([RegisterLoop(None, [pack]) for pack in packs], set(), {})
 
     branches = [op for op in module.walk() if isinstance(op, scf.IfOp) and isinstance(op.cond.owner, ClaimOp)]
     return [filled_by_groups(op, schedule_of) is not None for op in branches]
@@ -138,7 +138,9 @@ def test_what_else_a_loop_does_keeps_it_where_it_is() -> None:
     module = module_of(whole, 16, 32, 16)
     lay_out(module, TARGET, Options(disjoint=True))
     (product,) = (op for op in module.walk() if isinstance(op, MultiplyOp))
-    (branch,) = (use.operation for use in product.right.owner.stale.uses if isinstance(use.operation, scf.IfOp))
+    claim = product.right.owner
+    assert isinstance(claim, ClaimOp)
+    (branch,) = (use.operation for use in claim.stale.uses if isinstance(use.operation, scf.IfOp))
     (pack,) = (op for op in branch.walk() if isinstance(op, PackOp))
 
     def found(outside: list[Any], inside: list[Any]) -> bool:
@@ -148,7 +150,7 @@ def test_what_else_a_loop_does_keeps_it_where_it_is() -> None:
         return filled_by_groups(branch, schedule_of) is not None
 
     def loop(roots: list[Any], kept: list[Any]) -> Any:
-        return RegisterLoop(None, roots, kept=kept)  # pyright: ignore[reportArgumentType]
+        return RegisterLoop(None, roots, kept=kept)
 
     packing, keeping = loop([pack], []), loop([], [pack.value])
     assert found([], [packing])
@@ -168,3 +170,19 @@ def test_what_was_packed_is_multiplied_from_registers(n: int, rows: int) -> None
     assert filling.count('@"llvm.fmuladd') == rows * 2
     assert len(re.findall(r"load <16 x float>, ptr \S+, align 4\b", filling)) == 2
     assert not re.findall(r"load <16 x float>, ptr \S+, align 64\b", filling)
+
+
+def test_what_rows_share_is_read_before_them() -> None:
+    """Of wrapped columns, whose offsets are in a buffer, the ends of both registers of a group: once, and not for each word."""
+    pointer, number = PointerArgument(dtypes.float32, aligned=True), ScalarArgument(dtypes.int32)
+    constants: dict[str, Any] = {"BM": 16, "BN": 32, "BK": 16, "WRAP": True, "SUMS": dtypes.float32}
+    signature: dict[str, Argument] = {
+        **dict.fromkeys("abc", pointer),
+        **dict.fromkeys("MNK", number),
+        **{name: ConstantArgument(value) for name, value in constants.items()},
+    }
+    text = emit_llvm(build_module(KernelFunction(product.fn), signature), TARGET, Options(disjoint=True))
+    (entry, *blocks) = re.findall(r"^\S+:\n((?:  .*\n)+)", text, re.M)
+    offsets = [body.count("load i32,") for body in blocks if "load i32," in body]
+    assert "load i32," in entry, "arguments"
+    assert offsets == [4]

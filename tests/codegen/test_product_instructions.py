@@ -157,7 +157,9 @@ def test_a_word_that_the_instruction_repeats() -> None:
         text = emit_assembly(module, machine, Options(disjoint=True))
         lines = [line for line in text.split("\n") if "vdpbf16ps\t" in line]
         filling = 2 * 16 if embedded else 16
-        assert len(lines) == 2 * 16 + filling, "two words of the depth at once, and as many vectors where the panel is filled"
+        assert len(lines) == 2 * 16 + filling, (
+            "two words of the depth at once, and as many vectors where the panel is filled"
+        )
         assert all(("{1to16}" in line) is embedded for line in lines)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from llvmlite import ir
 from xdsl.dialects import func, scf
@@ -230,6 +231,7 @@ class Emitter(Registers):
                 elif not isinstance(item, RegisterLoop):
                     self._item(item)
                 elif item.roots:
+                    self._compute_shared_ends(item, sum(rows), here)
                     with self.loop(1 << len(rows)) as position:
                         self.packed = packed
                         self._item(item, ~sum((*bits, *rows)), (*here, (Counter(position, len(rows)), rows)))
@@ -239,6 +241,23 @@ class Emitter(Registers):
             self._schedules.pop()
 
         fill(filling.block)
+
+    def _compute_shared_ends(self, loop: RegisterLoop, rows: int, within: Terms) -> None:
+        """Computes, before a loop over rows, the first and the last lanes of what is broadcast to all rows, as columns' offsets
+        and masks are. They decide whether a register is whole, and whether it is a run of memory. In the loop they would be taken
+        out of vectors for each row, by units that wait for multiply-adds."""
+        loop.settle(self.buffers)
+        used = used_registers(loop.layout) & ~rows & ~sum(image for _, images in within for image in images)
+        registers = [register for register in range(used + 1) if register & ~used == 0]
+        for value, columns in [(value, each) for value, found in loop.needs.items() for each in found]:
+            view = value.owner
+            if not isinstance(view, tile.BroadcastOp) or value in self.buffers:
+                continue
+            if self.through(view, RegisterIndex(rows).through(columns[:-1])).const:
+                continue
+            for register, lane in product(registers, (0, layout_of(value).in_size("lane") - 1)):
+                index = RegisterIndex(register, within).through(columns[:-1])
+                self.lane(view.source, self.through(view, index), lane)
 
     def slot(self, value: SSAValue) -> Slot:
         """A buffer for a tile, a stack slot for a scalar."""
