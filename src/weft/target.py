@@ -86,6 +86,7 @@ class CpuTarget:
 TUNING: Final[Mapping[str, tuple[str, ...]]] = {
     "fast-dpbf16ps": ("cooperlake", "znver4", "znver5"),
     "halved-loads": ("znver4",),
+    "lone-rows": ("znver4",),
     "prefetch-rows": ("znver4",),
     "slow-gathers": ("znver4", "znver5"),
     "streaming-stores": ("x86_64",),
@@ -96,6 +97,8 @@ or a whole architecture.
 - ``fast-dpbf16ps``: one of AVX512-BF16 takes no longer than a multiply-add of float32. On Sapphire Rapids it takes four times as
   long, so that multiply-adds on operands cast to float32 are twice as fast.
 - ``halved-loads``: loops over several arrays load 64 bytes as two vectors of 32 (`weft.codegen.cpu.halved_loads`). Measured on
+  Zen 4 alone.
+- ``lone-rows``: rows of a certain length that share registers are summed one by one (`weft.codegen.cpu.lone_rows`). Measured on
   Zen 4 alone.
 - ``prefetch-rows``: loops that take rows far apart fetch the next one ahead (`weft.codegen.cpu.rows_ahead`). Measured on Zen 4
   alone.

@@ -94,6 +94,35 @@ def test_loops_that_load_by_halves(
     assert counted == halves, "two registers, and one of those at the end, of two arrays each"
 
 
+@weft.jit
+def rows_then(x: Any, out: Any, n: Any, THEN: tl.constexpr) -> None:
+    """Sums of rows, and perhaps a copy."""
+    rows, columns, total = tl.arange(0, 4), tl.arange(0, 64), tl.zeros((4,), tl.float32)
+    for k in range(0, n, 64):
+        total += tl.sum(tl.load(x + rows[:, None] * n + (k + columns)[None, :]), axis=1)
+    tl.store(out + rows, total)
+    if THEN:
+        tl.store(out + 4 + columns, tl.load(x + columns))
+
+
+@pytest.mark.parametrize("then", [False, True])
+def test_only_the_loop_over_rows_loads_by_halves(then: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = 0
+    load = halved_loads.load_halves
+
+    def count(*arguments: Any) -> Any:
+        nonlocal counted
+        counted += 1
+        return load(*arguments)
+
+    monkeypatch.setattr("weft.codegen.cpu.access.load_halves", count)
+    pointer, n = PointerArgument(dtypes.float32, aligned=True), ScalarArgument(dtypes.int32, divisible=True)
+    target = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f", 512, tuning=("halved-loads",))
+    signature: dict[str, Argument] = {"x": pointer, "out": pointer, "n": n, "THEN": ConstantArgument(then)}
+    emit_llvm(build_module(KernelFunction(rows_then.fn), signature), target, Options(disjoint=True))
+    assert counted == 4, "one for each accumulator"
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.int32, ml_dtypes.bfloat16])
 def test_sums_of_halves(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of arrays that begin anywhere, whole registers and ends."""

@@ -11,6 +11,7 @@ from xdsl.dialects import func, scf
 
 import weft
 import weft.language as tl
+from host_targets import compiled_for
 from weft import target as targets
 from weft.codegen import lay_out
 from weft.codegen.cpu.accumulate import Accumulation, accumulation_of
@@ -135,20 +136,31 @@ def used_in_part(
         tl.store(out + BM + rows, total)
 
 
-def walk_in(kernel: Any, bm: int, bn: int, dtype: DType, level: str, bits: int) -> Walk | None:
-    """How the only loop of a kernel walks rows on a target."""
-    pointer, number = PointerArgument(dtype, aligned=True), ScalarArgument(int32)
+def walk_in(
+    kernel: Any,
+    bm: int,
+    bn: int,
+    dtype: DType,
+    level: str,
+    bits: int,
+    *,
+    tuning: tuple[str, ...] = (),
+    divisible: bool = False,
+) -> Walk | None:
+    """How the only loop of a kernel walks rows on a target; ``divisible``: rows are multiples of 16 elements apart."""
+    pointer, number = PointerArgument(dtype, aligned=True), ScalarArgument(int32, divisible)
     constants: dict[str, Argument] = {"BM": ConstantArgument(bm), "BN": ConstantArgument(bn)}
     numbers: dict[str, Argument] = dict.fromkeys(("m", "first", "end"), number)
     module = build_module(KernelFunction(kernel.fn), {"a": pointer, "out": pointer, **numbers, **constants})
-    lay_out(module, targets.CpuTarget("x86_64-unknown-linux-gnu", level, "", bits), Options(disjoint=True))
+    target = targets.CpuTarget("x86_64-unknown-linux-gnu", level, "", bits, tuning=tuning)
+    lay_out(module, target, Options(disjoint=True))
     body = next(op for op in module.ops if isinstance(op, func.FuncOp))
     (loop,) = (op for op in body.walk() if isinstance(op, scf.ForOp))
     axis = analyse(body)
     bases = base_arguments(op.pointer for op in body.walk() if tile.is_access(op))
     items = Fusion(bases, True, axis).items(loop.body.block)
     found = accumulation_of(loop, BufferPlacement(Costs(axis)).place(loop.body.block, items))
-    return walk_of(loop, found, bits) if isinstance(found, Accumulation) else None
+    return walk_of(loop, found, target, axis) if isinstance(found, Accumulation) else None
 
 
 @pytest.mark.parametrize(
@@ -182,6 +194,55 @@ def test_how_rows_are_walked(
     assert walk is not None
     found = len(walk.beside), len(walk.rest), walk.accumulators, walk.iterations
     assert tuple(1 << each for each in found) == expected
+
+
+@weft.jit
+def leaning(a: Any, out: Any, m: Any, first: Any, end: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Each row begins four elements further than it would."""
+    rows, columns = tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.zeros((BM,), out.dtype.element_ty)
+    for k in range(first, end, BN):
+        total += tl.sum(tl.load(a + rows[:, None] * end + rows[:, None] * 4 + (k + columns)[None, :]), axis=1)
+    tl.store(out + rows, total)
+
+
+BOTH = ("halved-loads", "lone-rows")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "bits", "tuning", "divisible", "halved", "lone"),
+    [  # whether the walk is by halves, and whether there is a lone one, by halves or not
+        (sums_of, float32, 512, BOTH, True, True, None),
+        (sums_of, int32, 512, BOTH, True, True, None),
+        (sums_of, float32, 512, BOTH, False, False, None),
+        (leaning, float32, 512, BOTH, True, False, None),
+        (sums_of, float32, 512, ("lone-rows",), True, False, None),
+        (sums_of, float32, 256, BOTH, True, False, None),
+        (sums_of, float64, 512, BOTH, True, False, None),  # registers of 128 bytes
+        (products_of, float32, 512, BOTH, True, False, True),
+        (products_of, float32, 512, BOTH, False, False, None),
+        (products_of, float32, 512, ("halved-loads",), True, False, None),
+        (products_of, float32, 512, ("lone-rows",), True, False, False),
+        (products_of, float64, 256, BOTH, True, False, False),
+    ],
+)
+def test_rows_that_lie_lines_apart(
+    kernel: Any,
+    dtype: DType,
+    bits: int,
+    tuning: tuple[str, ...],
+    divisible: bool,
+    halved: bool,
+    lone: bool | None,
+) -> None:
+    level = {512: "x86-64-v4", 256: "x86-64-v3"}[bits]
+    walk = walk_in(kernel, 16, 64, dtype, level, bits, tuning=tuning, divisible=divisible)
+    assert walk is not None
+    assert walk.halved == halved
+    assert (walk.lone and walk.lone.halved) == lone
+    if walk.lone is not None:
+        assert len(walk.lone.rest) == 4
+        assert len(walk.rest) < 4
 
 
 @pytest.mark.parametrize("kernel", [stored, used_twice, read_twice, highest], ids=lambda kernel: kernel.__name__)
@@ -332,6 +393,39 @@ def test_each_column_is_added_once(bm: int, bn: int) -> None:
             assert out.tolist() == np.array(expected).tolist(), (kernel, m, n)
 
 
+def added(padded: Any, lanes: int, count: int, each: int) -> Any:
+    """Sums of float32 rows: registers in turns to so many accumulators, then these in pairs, then lanes. Where an iteration has
+    fewer registers, the last iterations have its accumulators alone."""
+    registers = padded.reshape(len(padded), -1, lanes)
+    whole = registers.shape[1] // count * count
+    totals = np.full((count, len(padded), lanes), -0.0, np.float32)
+    for at in range(registers.shape[1]):
+        rest = at >= whole and each < count
+        totals[(at % each) if rest else at % count] += registers[:, at]
+    while len(totals) > 1:
+        totals = totals[::2] + totals[1::2]
+    (total,) = totals
+    for bit in range(lanes.bit_length() - 1):
+        total = total + total[:, np.arange(lanes) ^ (1 << bit)]
+    return total[:, 0]
+
+
+@pytest.mark.parametrize("bn", [16, 64, 256])
+@pytest.mark.parametrize("tuning", [",+lone-rows", ",+lone-rows,+halved-loads", ""])
+def test_rows_of_some_length_are_walked_alone(bn: int, tuning: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have several accumulators. Side by side, eight rows have one each. Also rows that a mask leaves out."""
+    target = compiled_for(f"x86-64-v4{tuning}", monkeypatch)
+    kernel, m = weft.jit(products_of.fn), 13  # not compiled before, for another target
+    for n in (64, 1008, 1024, 1040, 2032, 2048, 2064):
+        a = np.random.default_rng(n).standard_normal((m, n), np.float32)
+        out = np.zeros(m, np.float32)
+        kernel[(1,)](a, out, m, 0, n, BM=16, BN=bn)
+        padded = np.zeros((m, -(-n // bn) * bn), np.float32)
+        padded[:, :n] = a * a[0]
+        lone = 1024 <= n <= 2048 and "lone-rows" in target.tuning
+        assert np.array_equal(out, added(padded, 16, 4 if lone else 1, bn // 16)), n
+
+
 @pytest.mark.parametrize(("bm", "bn"), [(16, 16), (4, 256), (8, 32)])
 @pytest.mark.parametrize("n", [50, 1001])
 def test_accumulators_take_turns(bm: int, bn: int, n: int) -> None:
@@ -344,15 +438,4 @@ def test_accumulators_take_turns(bm: int, bn: int, n: int) -> None:
     padded = np.zeros((m, -(-n // bn) * bn), np.float32)
     padded[:, :n] = a
     for x, initial, found in ((padded, 3, out[0]), (padded * padded, 0, out[1])):
-        registers = x.reshape(m, -1, lanes)
-        each, whole = bn // lanes, registers.shape[1] // count * count
-        totals = np.full((count, m, lanes), -0.0, np.float32)
-        for at in range(registers.shape[1]):
-            rest = at >= whole and each < count
-            totals[(at % each) if rest else at % count] += registers[:, at]
-        while len(totals) > 1:
-            totals = totals[::2] + totals[1::2]
-        (total,) = totals
-        for bit in range(lanes.bit_length() - 1):
-            total = total + total[:, np.arange(lanes) ^ (1 << bit)]
-        assert np.array_equal(found, total[:, 0] + np.float32(initial))
+        assert np.array_equal(found, added(x, lanes, count, bn // lanes) + np.float32(initial))

@@ -169,7 +169,7 @@ class Emitter(Registers):
         found = accumulation_of(op, schedule, any_number=self.most > 1)
         if isinstance(found, Strips):
             emit_strips(self, op, found)
-        elif found is not None and (walk := walk_of(op, found, self.target.vector_bits)) is not None:
+        elif found is not None and (walk := walk_of(op, found, self.target, self.facts.axis)) is not None:
             emit_walk(self, op, walk)
         elif found is not None:
             emit_accumulation(self, op, found)

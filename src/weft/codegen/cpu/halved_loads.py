@@ -9,6 +9,10 @@ or lost up to 8 %. So a register loop loads by halves if
 2. it stores a tile, and does nothing but load and store;
 3. it loads at least two tiles, each once for each of its registers.
 
+Sums along rows are the exception. A loop that walks a row (`weft.codegen.cpu.walks`) loads and adds by halves, if rows are known
+to lie whole lines apart: from the third cache 2,048 rows of 2,048 float32 took 0.89 of the time, from the second as long. Of rows
+that begin anywhere some loads cross lines either way, and it took 0.95 to 1.06.
+
 LLVM would make one load of the two. An empty piece of assembly hides where one of them came from.
 """
 

@@ -126,7 +126,7 @@ def add_up(
     through_slots(in_loop)
 
 
-def register_type(value: SSAValue) -> ir.Type:
+def register_type(value: SSAValue) -> ir.VectorType:
     """The type of a register of a tile that is added up."""
     return ir.VectorType(element_of_value(value).register_type(None), layout_of(value).in_size("lane"))
 

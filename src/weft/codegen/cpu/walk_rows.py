@@ -18,23 +18,27 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import product
+from typing import TypeAlias
 
 from llvmlite import ir
 from xdsl.dialects import scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.counted import loop_to
+from weft.codegen.cpu.lone_rows import is_lone
 from weft.codegen.cpu.loops import Terms
 from weft.codegen.cpu.masks import is_prefix
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.side_sums import nothing, register_type
 from weft.codegen.cpu.sum_order import SumOrder
+from weft.codegen.cpu.totals import Total
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import MaskVersions, mask_versions
 from weft.codegen.cpu.walks import Walk
 from weft.codegen.cpu.zeros import is_positive_zero
+from weft.codegen.emit.context import Slot
 from weft.codegen.emit.control import counted
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.regions import evaluate
@@ -47,23 +51,48 @@ from weft.transforms.axis import AxisInfo
 
 def emit_walk(registers: Registers, loop: scf.ForOp, walk: Walk) -> None:
     """Emits the loop, and makes its results available."""
-    _Emission(registers, loop, walk).run()
+    rows = zip(loop.body.block.args[1:], loop.iter_args, loop.res, strict=True)
+    scalars = [(row, registers.slot(row[0])) for row in rows if not is_tile(row[0])]
+    totals = [Reduction(registers, op, partial(_own_buffer, registers)) for op in walk.behind]
+    if walk.lone is None:
+        _Emission(registers, loop, walk, scalars, totals).run()
+    else:
+        with registers.builder.if_else(is_lone(registers, loop, walk.bytes)) as branches:
+            for branch, each in zip(branches, (walk.lone, walk), strict=True):
+                with branch, registers.scope():
+                    _Emission(registers, loop, each, scalars, totals).run()
+    for total in totals:
+        total.publish()
+        registers.reduced.add(total.op)
+    for (_, _, result), slot in scalars:
+        slot.get(result)
+
+
+_Carried: TypeAlias = tuple[BlockArgument, SSAValue, SSAValue]
+"""What a loop carries, its first value, and its last."""
 
 
 class _Emission:
-    """The emission of one loop. Its accumulators are known by carried tile, place among the registers beside it, and number."""
+    """The emission of one loop. Its accumulators are known by carried tile, place among the registers beside it, and number.
+    ``sums`` are those behind the loop, ``scalars`` the numbers that it carries."""
 
-    def __init__(self, registers: Registers, loop: scf.ForOp, walk: Walk):
+    def __init__(
+        self,
+        registers: Registers,
+        loop: scf.ForOp,
+        walk: Walk,
+        scalars: Sequence[tuple[_Carried, Slot]],
+        sums: Sequence[Reduction],
+    ):
         self._registers, self._loop, self._walk = registers, loop, walk
-        rows = list(zip(loop.body.block.args[1:], loop.iter_args, loop.res, strict=True))
+        self._scalars, self._sums = scalars, sums
+        rows = zip(loop.body.block.args[1:], loop.iter_args, loop.res, strict=True)
         self._tiles = [row for row in rows if is_tile(row[0])]
-        self._scalars = [(row, registers.slot(row[0])) for row in rows if not is_tile(row[0])]
         end = loop.body.block.last_op
         self._yielded: Sequence[SSAValue] = () if end is None else end.operands
-        self._totals = [Reduction(registers, op, partial(_own_buffer, registers)) for op in walk.behind]
         self._beside = [f2.apply(walk.beside, copy) for copy in range(1 << len(walk.beside))]
-        self._slots = {
-            (i, copy, at): registers.entry.alloca(register_type(source))
+        self._totals = {
+            (i, copy, at): Total(registers, register_type(source), partial(self._sum, i), halved=walk.halved)
             for at in range(1 << walk.accumulators)
             for copy in self._beside
             for i, source in enumerate(walk.sources)
@@ -80,6 +109,7 @@ class _Emission:
     def run(self) -> None:
         """Emits it."""
         registers, rest = self._registers, self._walk.rest
+        registers.by_halves = self._walk.halved
         if rest:
             parts, registers.parts = registers.parts, 1 << len(rest)
             with self._over_rows() as position:
@@ -87,11 +117,7 @@ class _Emission:
             registers.parts = parts
         else:
             self._row(RegisterIndex())
-        for total in self._totals:
-            total.publish()
-            registers.reduced.add(total.op)
-        for (_, _, result), slot in self._scalars:
-            slot.get(result)
+        registers.by_halves = False
 
     @contextmanager
     def _over_rows(self) -> Generator[ir.Value]:
@@ -113,11 +139,12 @@ class _Emission:
 
     def _row(self, row: RegisterIndex) -> None:
         """The loop for a row, or for those that are walked together."""
-        registers, builder, walk = self._registers, self._registers.builder, self._walk
+        registers, walk = self._registers, self._walk
         with registers.scope():
-            for (i, copy, at), slot in self._slots.items():
-                first = registers.vector(self._tiles[i][1], _moved(row, copy)) if not at else nothing(walk.sources[i])
-                builder.store(first, slot)
+            for (i, copy, at), total in self._totals.items():
+                total.put(
+                    registers.vector(self._tiles[i][1], _moved(row, copy)) if not at else nothing(walk.sources[i])
+                )
         for (_, initial, _), slot in self._scalars:
             slot.put(initial)
         if walk.iterations:
@@ -125,18 +152,17 @@ class _Emission:
         else:
             counted(registers, self._loop, lambda: self._one(row))
         within = [f2.apply(walk.within, copy) for copy in range(1 << len(walk.within))]
-        for copy, (i, total) in product(self._beside, enumerate(self._totals)):
+        for copy, (i, reduction) in product(self._beside, enumerate(self._sums)):
             if copy & sum(walk.within):
                 continue
-            total.start(len(within), looped=False)
+            reduction.start(len(within), looped=False)
             for at in within:
-                total.step([self._added_up(i, copy ^ at)], at, None)
-            total.finish(_moved(row, copy))
+                reduction.step([self._added_up(i, copy ^ at)], at, None)
+            reduction.finish(_moved(row, copy))
 
     def _added_up(self, i: int, copy: int) -> ir.Value:
         """The sum of a register's accumulators."""
-        slots = [self._slots[i, copy, at] for at in range(1 << self._walk.accumulators)]
-        sums = [self._registers.builder.load(slot, typ=register_type(self._walk.sources[i])) for slot in slots]
+        sums = [self._totals[i, copy, at].get() for at in range(1 << self._walk.accumulators)]
         while len(sums) > 1:
             sums = [self._sum(i, *pair) for pair in zip(sums[::2], sums[1::2], strict=True)]
         return sums[0]
@@ -191,10 +217,8 @@ class _Emission:
 
         def add(number: int, at: int) -> None:
             for copy, (i, source) in product(self._beside, enumerate(walk.sources)):
-                slot = self._slots[i, copy, (number << len(low)) + at]
-                value = self._registers.vector(source, index(copy, at))
-                total = self._registers.builder.load(slot, typ=value.type)
-                self._registers.builder.store(self._sum(i, total, value), slot)
+                total = self._totals[i, copy, (number << len(low)) + at]
+                total.add(self._registers.vector(source, index(copy, at)))
 
         def each(emit: Callable[[int, int], None]) -> None:
             for number, iteration in enumerate(self._iterations(counters)):
@@ -216,9 +240,7 @@ class _Emission:
                     emit()
                 with otherwise:
                     for copy, i in product(self._beside, range(len(walk.sources))):
-                        slot, zero = self._slots[i, copy, at], ir.Constant(register_type(walk.sources[i]), None)
-                        total = self._registers.builder.load(slot, typ=zero.type)
-                        self._registers.builder.store(self._sum(i, total, zero), slot)
+                        self._totals[i, copy, at].add(ir.Constant(register_type(walk.sources[i]), None))
 
         def alone(number: int, at: int) -> None:
             one = partial(add, number, at)

@@ -20,7 +20,11 @@ Such a loop
    row by row comes back to memory for each row.
 
 Where all rows need the same registers from memory, as a matrix times a vector does, several rows are walked side by side: else
-each load of the matrix would take another load. They share the accumulators, too.
+each load of the matrix would take another load. They share the accumulators, too. Some CPUs are faster row by row where rows have
+a certain length, which is known when the kernel runs (`weft.codegen.cpu.lone_rows`). The loop is then there twice.
+
+Rows that are known to lie whole cache lines apart are read and added by halves of registers, on CPUs where that is faster
+(`weft.codegen.cpu.halved_loads`), unless they are walked side by side.
 
 Rows that no store behind the loop keeps (`weft.transforms.stored_part`) are left out, unless numbers that the loop carries are
 used behind it: it may have no row. `weft.codegen.cpu.walk_rows` emits such loops.
@@ -28,8 +32,8 @@ used behind it: it may have no row. `weft.codegen.cpu.walk_rows` emits such loop
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
@@ -38,6 +42,8 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.codegen.cpu.accumulate import BUDGET, GROUP_BITS, Accumulation
 from weft.codegen.cpu.cost import work
+from weft.codegen.cpu.halved_loads import BYTES
+from weft.codegen.cpu.lone_rows import LINE, rows_apart
 from weft.codegen.cpu.loops import axis_bits
 from weft.codegen.cpu.order import steps_in
 from weft.codegen.cpu.schedule import WHOLE, RegisterLoop, identity, is_recomputable
@@ -48,6 +54,8 @@ from weft.ir.direct import defining_op
 from weft.ir.types import dtype_of, is_tile, layout_of, shape_of
 from weft.layout import LinearLayout
 from weft.layout.algebra import f2
+from weft.target import CpuTarget
+from weft.transforms.axis import AxisInfo
 from weft.transforms.stored_part import Limit, limits_of
 
 CHAINS: Final = 8
@@ -65,7 +73,9 @@ class Walk:
 
     ``along`` are the register bits of a source that are added to one register of the carried tile, whose own become the
     ``columns`` of the source. Registers that differ by the bits ``beside`` are walked together, by the ``rest`` one after the
-    other. 2 to the ``accumulators`` add up each register, and 2 to the ``iterations`` are one.
+    other. 2 to the ``accumulators`` add up each register, and 2 to the ``iterations`` are one. An iteration takes so many
+    ``bytes`` of a row. ``halved``: registers are loaded and added by halves. ``lone`` is how to walk rows of some lengths one by
+    one, where this walk does not.
     """
 
     scalars: Sequence[Operation]
@@ -82,11 +92,15 @@ class Walk:
     limit: Limit | None
     accumulators: int
     iterations: int
+    bytes: int
+    halved: bool
+    lone: Walk | None = None
 
 
-def walk_of(loop: scf.ForOp, found: Accumulation, bits: int) -> Walk | None:
-    """How to walk the rows of a loop that accumulates, on a machine whose registers have so many bits; None if it does not add up
-    rows."""
+def walk_of(
+    loop: scf.ForOp, found: Accumulation, target: CpuTarget, axis_of: Mapping[SSAValue, AxisInfo]
+) -> Walk | None:
+    """How to walk the rows of a loop that accumulates, on a machine; None if it does not add up rows."""
     layout, registers = found.layout, found.summing or found.adding
     arguments = [argument for argument in loop.body.block.args[1:] if is_tile(argument)]
     behind = [_sum_behind(loop, loop.res[argument.index - 1]) for argument in arguments]
@@ -100,39 +114,50 @@ def walk_of(loop: scf.ForOp, found: Accumulation, bits: int) -> Walk | None:
     if len(lanes) != layout.in_bits("lane") or not _goes_on(loop, registers, added[0], sums[0], found):
         return None
     rows = [bit for bit in _bits(layout) if bit not in within]
-    size = layout.in_size("lane") * max(dtype_of(source).itemsize for source in added)
-    chains = max(CHAINS * bits // (8 * size), 1).bit_length() - 1
+    size = max(dtype_of(source).itemsize for source in added)
+    chains = max(CHAINS * target.vector_bits // (8 * size * layout.in_size("lane")), 1).bit_length() - 1
     along = along_registers(found.sums[0]) if found.sums else []
     columns = to_source(found.sums[0]) if found.sums else identity(layout)[:-1]
-    beside = within
-    if _shares_registers(registers, [f2.apply(columns, bit) for bit in rows]):
-        beside = [*within, *rows[: max(chains - len(within), 0)]]
+    lines = all(rows_apart(load, axis, axis_of) % LINE == 0 for load in _loads(registers))
+    whole = all(dtype_of(load.result).itemsize * layout.in_size("lane") == BYTES for load in _loads(registers))
+    halved = lines and whole and target.vector_bits == 8 * BYTES and "halved-loads" in target.enabled
     allowed = (BUDGET // max(work(registers.needs), 1)).bit_length() - 1
-    if len(beside) > GROUP_BITS or len(beside) > allowed:
-        return None
-    accumulators = max(min(chains, ACCUMULATORS.bit_length() - 1, allowed) - len(beside), 0)
-    iterations = max(accumulators - len(along), 0)
-    if iterations and not _counts(loop, 1 << iterations):
-        accumulators, iterations = accumulators - iterations, 0
-    if not accumulators and not rows:
-        return None
-    rest = [bit for bit in rows if bit not in beside]
-    return Walk(
-        found.scalars,
-        registers,
-        layout,
-        added,
-        found.sums,
-        sums,
-        along,
-        columns,
-        within,
-        beside,
-        rest,
-        _limit(loop, sums) if _is_in_order(sums[0], rest) and not _gives_numbers(loop) else None,
-        accumulators,
-        iterations,
-    )
+
+    def walk(beside: Sequence[int]) -> Walk | None:
+        if len(beside) > GROUP_BITS or len(beside) > allowed:
+            return None
+        accumulators = max(min(chains, ACCUMULATORS.bit_length() - 1, allowed) - len(beside), 0)
+        iterations = max(accumulators - len(along), 0)
+        if iterations and not _counts(loop, 1 << iterations):
+            accumulators, iterations = accumulators - iterations, 0
+        if not accumulators and not rows:
+            return None
+        rest = [bit for bit in rows if bit not in beside]
+        return Walk(
+            found.scalars,
+            registers,
+            layout,
+            added,
+            found.sums,
+            sums,
+            along,
+            columns,
+            within,
+            beside,
+            rest,
+            _limit(loop, sums) if _is_in_order(sums[0], rest) and not _gives_numbers(loop) else None,
+            accumulators,
+            iterations,
+            _length(added[0], sums[0], found) * size,
+            halved and len(beside) == len(within),
+        )
+
+    if not _shares_registers(registers, [f2.apply(columns, bit) for bit in rows]):
+        return walk(within)
+    together = walk([*within, *rows[: max(chains - len(within), 0)]])
+    if together is None or not lines or "lone-rows" not in target.enabled or not _counts(loop, 1):
+        return together
+    return replace(together, lone=walk(within))
 
 
 def _bits(layout: LinearLayout) -> list[int]:
@@ -169,12 +194,19 @@ def _goes_on(
     loop: scf.ForOp, registers: RegisterLoop, source: SSAValue, total: tile.ReduceOp, found: Accumulation
 ) -> bool:
     """Rule 3. Loads that follow loaded indices say nothing."""
-    tiles = found.sums[0].sources[0] if found.sums else source
-    length = prod(shape_of(tiles)) // prod(shape_of(total.results_[0]))
-    steps = steps_in(loop)
-    loads = [value.owner for value in registers.needs if isinstance(value.owner, tile.LoadOp)]
-    moved = [step for load in loads if (step := steps.of(load.pointer))]
+    length, steps = _length(source, total, found), steps_in(loop)
+    moved = [step for load in _loads(registers) if (step := steps.of(load.pointer))]
     return bool(moved) and all(abs(step) == length for step in moved)
+
+
+def _length(source: SSAValue, total: tile.ReduceOp, found: Accumulation) -> int:
+    """The elements of a row that an iteration takes."""
+    tiles = found.sums[0].sources[0] if found.sums else source
+    return prod(shape_of(tiles)) // prod(shape_of(total.results_[0]))
+
+
+def _loads(registers: RegisterLoop) -> list[tile.LoadOp]:
+    return [value.owner for value in registers.needs if isinstance(value.owner, tile.LoadOp)]
 
 
 def _gives_numbers(loop: scf.ForOp) -> bool:
