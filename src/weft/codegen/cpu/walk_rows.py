@@ -9,7 +9,8 @@ The sums of lanes stand behind the loop in the kernel. They are emitted with eac
 meanwhile (`Registers.reduced`).
 
 Where a mask cuts off some of a step's registers, each is tested again. A load that gives zeros where its mask ends is left out
-where no element is there: adding one zero is as good as adding many, but not as adding none, since -0.0 + 0.0 is 0.0.
+where no element is there: adding one zero is as good as adding many, but not as adding none, since -0.0 + 0.0 is 0.0. A walk that
+stands beside another one (`Walk.lone`) adds such registers in a loop, which is less code.
 """
 
 from __future__ import annotations
@@ -246,19 +247,55 @@ class _Emission:
             one = partial(add, number, at)
             versions(index(self._beside[-1], at), one, partial(unless_empty, at, one))
 
+        def singly() -> None:
+            """Adds all to the first accumulator, in a loop."""
+            with self._counted(counters), self._over(low) as place:
+                for copy, (i, source) in product(self._beside, enumerate(walk.sources)):
+                    first = index(copy, 0)
+                    at = RegisterIndex(first.const, (*first.terms, *place))
+                    self._totals[i, copy, 0].add(self._registers.vector(source, at))
+
         def ragged() -> None:
-            if not low:  # an iteration that runs is not empty
+            if walk.singly:
+                singly()
+            elif not low:  # an iteration that runs is not empty
                 each(add)
             elif walk.iterations:
                 each(alone)
             else:
                 unless_empty(0, partial(each, alone))
 
+        if walk.singly and len(counters) == 1:  # of the last iterations
+            singly()
+            return
         last, tests = index(self._beside[-1], (1 << len(low)) - 1), list[ir.Value]()
         for iteration in self._iterations(counters):
             with iteration:
                 tests += versions.tests(last)
         versions.branch(tests, last, partial(each, add), ragged)
+
+    @contextmanager
+    def _over(self, bits: Sequence[int]) -> Generator[Terms]:
+        """A loop over the registers that differ by these bits."""
+        if not bits:
+            yield ()
+            return
+        with self._registers.loop(1 << len(bits)) as position:
+            yield ((Counter(position, len(bits)), tuple(bits)),)
+
+    @contextmanager
+    def _counted(self, counters: Sequence[ir.Value]) -> Generator[None]:
+        """A loop over the iterations that have these counters; the present one where there are none."""
+        registers, builder = self._registers, self._registers.builder
+        if len(counters) < 2:
+            with self._iteration(counters[0] if counters else None):
+                yield
+            return
+        step = registers.scalar(self._loop.step)
+        with registers.loop(len(counters)) as position:
+            number = builder.trunc(position, step.type) if step.type != I64 else position
+            with self._iteration(builder.add(counters[0], builder.mul(number, step))):
+                yield
 
     def _iterations(self, counters: Sequence[ir.Value]) -> Iterator[AbstractContextManager[None]]:
         """For each counter a scope in which the loop has it; the present one where there are none."""

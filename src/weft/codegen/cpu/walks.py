@@ -75,7 +75,7 @@ class Walk:
     ``columns`` of the source. Registers that differ by the bits ``beside`` are walked together, by the ``rest`` one after the
     other. 2 to the ``accumulators`` add up each register, and 2 to the ``iterations`` are one. An iteration takes so many
     ``bytes`` of a row. ``halved``: registers are loaded and added by halves. ``lone`` is how to walk rows of some lengths one by
-    one, where this walk does not.
+    one, where this walk does not. ``singly``: registers of a step that masks cut off are added one by one.
     """
 
     scalars: Sequence[Operation]
@@ -95,6 +95,7 @@ class Walk:
     bytes: int
     halved: bool
     lone: Walk | None = None
+    singly: bool = False
 
 
 def walk_of(
@@ -157,7 +158,8 @@ def walk_of(
     together = walk([*within, *rows[: max(chains - len(within), 0)]])
     if together is None or not lines or "lone-rows" not in target.enabled or not _counts(loop, 1):
         return together
-    return replace(together, lone=walk(within))
+    lone = walk(within)
+    return together if lone is None else replace(together, lone=replace(lone, singly=True))
 
 
 def _bits(layout: LinearLayout) -> list[int]:
