@@ -172,17 +172,32 @@ def test_what_was_packed_is_multiplied_from_registers(n: int, rows: int) -> None
     assert not re.findall(r"load <16 x float>, ptr \S+, align 64\b", filling)
 
 
-def test_what_rows_share_is_read_before_them() -> None:
-    """Of wrapped columns, whose offsets are in a buffer, the ends of both registers of a group: once, and not for each word."""
+def text_of_product(bm: int, bn: int, *, wrap: bool) -> str:
     pointer, number = PointerArgument(dtypes.float32, aligned=True), ScalarArgument(dtypes.int32)
-    constants: dict[str, Any] = {"BM": 16, "BN": 32, "BK": 16, "WRAP": True, "SUMS": dtypes.float32}
+    constants: dict[str, Any] = {"BM": bm, "BN": bn, "BK": 16, "WRAP": wrap, "SUMS": dtypes.float32}
     signature: dict[str, Argument] = {
         **dict.fromkeys("abc", pointer),
         **dict.fromkeys("MNK", number),
         **{name: ConstantArgument(value) for name, value in constants.items()},
     }
-    text = emit_llvm(build_module(KernelFunction(product.fn), signature), TARGET, Options(disjoint=True))
-    (entry, *blocks) = re.findall(r"^\S+:\n((?:  .*\n)+)", text, re.M)
+    return emit_llvm(build_module(KernelFunction(product.fn), signature), TARGET, Options(disjoint=True))
+
+
+def test_what_rows_share_is_read_before_them() -> None:
+    """Of wrapped columns, whose offsets are in a buffer, the ends of both registers of a group: once, and not for each word."""
+    (entry, *blocks) = re.findall(r"^\S+:\n((?:  .*\n)+)", text_of_product(16, 32, wrap=True), re.M)
     offsets = [body.count("load i32,") for body in blocks if "load i32," in body]
     assert "load i32," in entry, "arguments"
     assert offsets == [4]
+
+
+def test_sums_begin_with_zeros_in_rows_that_are_wanted() -> None:
+    """A row of 32 columns is two registers. Rows that the last programs leave out stay as they are. Where there are no steps, the
+    result is zeros."""
+    blocks = re.findall(r"^\S+:\n((?:  .*\n)+)", text_of_product(64, 32, wrap=False), re.M)
+    (clearing,) = (body for body in blocks if "store <16 x float> splat (float" in body)
+    assert clearing.count("store <16 x float> splat (float") == 2
+    assert re.search(r"icmp ult i64 \S+, %", clearing), "a number of rows that is known at run time"
+    x, c = np.ones((70, 40), np.float32), np.full((70, 40), 99, np.float32)
+    product[(4,)](x, x.copy(), c, 70, 40, 0, BM=64, BN=32, BK=16, WRAP=False, SUMS=tl.float32)
+    assert not c.any()

@@ -30,7 +30,7 @@ from weft.codegen.cpu.gather import gathered
 from weft.codegen.cpu.halved_loads import reads_streams
 from weft.codegen.cpu.histogram import Histogram
 from weft.codegen.cpu.later import Later
-from weft.codegen.cpu.loops import Terms, over_registers
+from weft.codegen.cpu.loops import Terms, axis_bits, over_registers
 from weft.codegen.cpu.panels import guard_of, pack, row_bits
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
@@ -60,14 +60,23 @@ class TileSlot:
     """A buffer for a tile that control flow merges. A carried tile's buffer is both what the body reads and what it writes;
     placement has seen to it that nothing reads the old value afterwards."""
 
-    def __init__(self, registers: Registers, buffer: Buffer):
+    def __init__(self, registers: Registers, buffer: Buffer, rows: SSAValue | None = None):
+        """``rows`` says how many are wanted of the first tile that is put there; None where all are, as of others."""
         self._registers = registers
         self._buffer = buffer
+        self._rows = rows
 
     def put(self, value: SSAValue) -> None:
         """Writes a tile to the buffer, unless it lives there."""
-        if self._registers.buffers.get(value) is not self._buffer:
-            self._registers.fill(value, self._buffer)
+        registers, rows, self._rows = self._registers, self._rows, None
+        if registers.buffers.get(value) is self._buffer:
+            return
+        bits = tuple(axis_bits(self._buffer.layout, "register", 0)) if rows is not None else ()
+        if rows is None or 1 << len(bits) != self._buffer.layout.shape[0]:
+            registers.fill(value, self._buffer)
+            return
+        with loop_to(registers, registers.scalar(rows)) as row:
+            registers.fill(value, self._buffer, ~sum(bits), ((Counter(row, len(bits)), bits),))
 
     def get(self, value: SSAValue) -> None:
         """Makes the buffer the home of ``value``."""
@@ -86,6 +95,19 @@ def _may_take_long(loop: scf.ForOp | scf.WhileOp) -> bool:
         or any(map(is_tile, (*op.operands, *op.results)))
         for op in loop.body.walk()
     )
+
+
+def _rows_wanted(carried: SSAValue) -> SSAValue | None:
+    """How many rows are wanted of a tile that a loop carries: as many as of the sums of the only product that reads it, if that
+    is known before the loop. None where all are."""
+    product = next((use.operation for use in carried.uses), None) if carried.has_one_use() else None
+    if not isinstance(product, cpu.MultiplyOp) or product.acc is not carried or not product.result.has_one_use():
+        return None
+    loop, rows = product.parent_op(), product.rows
+    known = (
+        rows.owner.parent_op() is not loop if isinstance(rows.owner, Operation) else rows.owner is not product.parent
+    )
+    return rows if known and isinstance(loop, scf.ForOp) and not isinstance(rows.owner, tile.ConstantOp) else None
 
 
 def _named(loop: RegisterLoop) -> Operation:
@@ -263,7 +285,7 @@ class Emitter(Registers):
         """A buffer for a tile, a stack slot for a scalar."""
         element = element_of_value(value)
         if is_tile(value):
-            return TileSlot(self, self.pool.allocate(element, layout_of(value)))
+            return TileSlot(self, self.pool.allocate(element, layout_of(value)), _rows_wanted(value))
         return ScalarSlot(self, element.register_type(None))
 
     def carry(self, values: Sequence[SSAValue], slots: Sequence[Slot]) -> None:

@@ -27,7 +27,7 @@ from weft.codegen.cpu.cost import work
 from weft.codegen.cpu.filling_groups import GroupFilling, Packed
 from weft.codegen.cpu.generators import generated_lane, generated_register
 from weft.codegen.cpu.later import Later
-from weft.codegen.cpu.loops import over_registers
+from weft.codegen.cpu.loops import Terms, over_registers
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import Columns, trace
 from weft.codegen.cpu.sum_order import SumOrder
@@ -391,8 +391,8 @@ class Registers(Emit):
 
     # -- whole tiles -----------------------------------------------------------------------------------------------------
 
-    def fill(self, value: SSAValue, target: Buffer) -> None:
-        """Writes every register of a tile to a buffer."""
+    def fill(self, value: SSAValue, target: Buffer, among: int = -1, within: Terms = ()) -> None:
+        """Writes the registers of a tile to a buffer: those of `over_registers`, else all."""
         self.note_walk(layout_of(value))
         needs: dict[SSAValue, set[Columns]] = {}
         trace([value], layout_of(value), needs, self.buffers)
@@ -403,6 +403,8 @@ class Registers(Emit):
             [],
             work(needs),
             lambda index, _copy, _first: target.store(self.builder, index, self.vector(value, index)),
+            among=among,
+            within=within,
         )
 
     def note_walk(self, layout: LinearLayout) -> None:
