@@ -37,6 +37,7 @@ from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.scan import Scan, goes_by_rows
 from weft.codegen.cpu.schedule import Item, RegisterLoop, Schedule, WriteBack
+from weft.codegen.cpu.strided import every_second
 from weft.codegen.cpu.strips import Strips, emit_strips
 from weft.codegen.cpu.sum_order import ACCUMULATORS
 from weft.codegen.cpu.values import Registers
@@ -373,25 +374,39 @@ class Emitter(Registers):
             for (_, buffer), vector in zip(write_backs, vectors, strict=True):
                 buffer.store(self.builder, index, vector)
 
-        over_registers(
-            self,
-            loop.layout,
-            loop.axis,
-            [*reductions.values(), *scans.values(), *histograms.values()],
-            work(loop.needs) + sum(each.work for each in histograms.values()),
-            body,
-            reverse=bool(loop.reverse),
-            by_rows=by_rows,
-            unrolled=loop.crossed_bits,
-            also=row_bits(loop.packs),
-            versions=mask_versions(self, loop),
-            together=(loop.grouped_bits if self.packed is None else among & used_registers(loop.layout)).bit_count(),
-            among=among,
-            within=within,
-            accumulators=ACCUMULATORS if self.paired and reductions else 0,
-            ends=ends,
-            guard=None if within else guard_of(self, loop),
-        )
+        together = loop.grouped_bits if self.packed is None else among & used_registers(loop.layout)
+
+        def emit() -> None:
+            over_registers(
+                self,
+                loop.layout,
+                loop.axis,
+                [*reductions.values(), *scans.values(), *histograms.values()],
+                work(loop.needs) + sum(each.work for each in histograms.values()),
+                body,
+                reverse=bool(loop.reverse),
+                by_rows=by_rows,
+                unrolled=loop.crossed_bits,
+                also=row_bits(loop.packs),
+                versions=mask_versions(self, loop),
+                together=together.bit_count(),
+                among=among,
+                within=within,
+                accumulators=ACCUMULATORS if self.paired and reductions else 0,
+                ends=ends,
+                guard=None if within else guard_of(self, loop),
+            )
+
+        if (found := every_second(self, loop)) is None:
+            emit()
+        else:
+            with self.builder.if_else(found[0]) as (then, otherwise):
+                with then, self.scope():
+                    self.every_second = found[1]
+                    emit()
+                self.every_second = frozenset()
+                with otherwise, self.scope():
+                    emit()
         self.by_halves = False
         for finished in (*reductions.values(), *histograms.values()):
             finished.publish()

@@ -7,7 +7,8 @@ active and their distances from lane 0 follow from the pointers, there are two b
    masks, where the machine stores all sizes so (AVX-512). `weft.layout.memory.windows` says what windows may touch.
 2. *Scalars.* Lane by lane, from one address and the distances. That is for elements, and CPUs (`weft.target.TUNING`), that have
    no fast gather: a gather of LLVM's would take the addresses out of a vector. The distances may be run-time numbers
-   (`weft.transforms.affine`).
+   (`weft.transforms.affine`). Most often these are 1 or 2: loops that do nothing but store have a version whose loads go by
+   every second element, in windows (`every_second`).
 
 Elements between those that a register has are read, and not used: other programs may write them meanwhile. They are never
 written.
@@ -16,21 +17,27 @@ written.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Final
 
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.schedule import RegisterLoop
 from weft.codegen.cpu.values import Registers
-from weft.codegen.emit.element import Element
+from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.llvm.masked import concatenated, gathers, store_some, stores_some
 from weft.codegen.llvm.types import I8, I32, I64, POINTER, Undefined, shuffle
-from weft.ir.types import layout_of
+from weft.ir import tile
+from weft.ir.types import is_tile, layout_of
 from weft.layout.memory.windows import Windows, distances_of_lanes, windows_of
 from weft.transforms.affine import Product, Step, step_along
 from weft.transforms.axis_boxes import box_of
 from weft.transforms.distances import distances as distances_of
+
+_SECOND: Final = tuple(range(0, 512, 2))
+"""Where the elements of each lane are that go by every second element."""
 
 _INSERTED: Final = 16
 """The bytes of a vector into which elements are inserted. LLVM inserts into wider ones by masks."""
@@ -42,12 +49,43 @@ def whole_load(
     """What loads one register, as it is in memory, all lanes of which are active; None where a gather is as good."""
     layout, places = layout_of(pointer), _places(registers, pointer, element.size)
     lanes = layout.in_size("lane")
+    if pointer in registers.every_second:
+        places = _SECOND[:lanes]
     if places is not None and (found := windows_of(places, element.size, _most(registers, lanes, element))) is not None:
         return lambda: _load_windows(registers, pointer, index, element, found)
     if _is_gathered(registers, element.size):
         return None
     distances = _distances(registers, pointer, places, element.size)
     return None if distances is None else lambda: _load_lanes(registers, pointer, index, element, distances)
+
+
+def every_second(registers: Registers, loop: RegisterLoop) -> tuple[ir.Value, frozenset[SSAValue]] | None:
+    """Whether lanes are two elements apart (i1) in those loads of a loop whose distances are known at run time, and the pointers
+    of these loads. None where the loop has none, or does more than store."""
+    if loop.kept or not all(isinstance(root, tile.StoreOp) for root in loop.roots):
+        return None
+    loads = [value.owner for value in loop.needs if is_tile(value) and value not in registers.buffers]
+    found: dict[SSAValue, ir.Value] = {}
+    for load in loads:
+        if isinstance(load, tile.LoadOp) and (second := _is_second(registers, load)) is not None:
+            found[load.pointer] = second
+    if not found:
+        return None
+    return reduce(registers.builder.and_, found.values()), frozenset(found)
+
+
+def _is_second(registers: Registers, load: tile.LoadOp) -> ir.Value | None:
+    """Whether lanes are two elements apart (i1); None where that is known, or of no use."""
+    element, layout, builder = element_of_value(load.result), layout_of(load.pointer), registers.builder
+    lanes, size = layout.in_size("lane"), element.size
+    if _places(registers, load.pointer, size) is not None or layout.duplicate_mask("lane"):
+        return None
+    distances = None if _is_gathered(registers, size) else _distances(registers, load.pointer, None, size)
+    if distances is None or windows_of(_SECOND[:lanes], size, _most(registers, lanes, element)) is None:
+        return None
+    expected = [ir.Constant(I64, size * _SECOND[1 << bit]) for bit in range(len(distances))]
+    pairs = zip(distances, expected, strict=True)
+    return reduce(builder.and_, [builder.icmp_unsigned("==", _value(registers, d), e) for d, e in pairs])
 
 
 def whole_store(

@@ -124,6 +124,8 @@ class Registers(Emit):
         """The register loops behind the one that is being emitted, where rows far apart are prefetched: in a loop's body."""
         self.by_halves = False
         """Whether the register loop that is being emitted loads long vectors by halves (`weft.codegen.cpu.halved_loads`)."""
+        self.every_second: frozenset[SSAValue] = frozenset()
+        """Pointers whose lanes are two elements apart in the loop that is being emitted (`weft.codegen.cpu.strided`)."""
         self.parts = 1
         """In how many parts the loop that is being emitted goes over its tiles."""
         self.walked = 1
