@@ -201,3 +201,14 @@ def test_sums_begin_with_zeros_in_rows_that_are_wanted() -> None:
     x, c = np.ones((70, 40), np.float32), np.full((70, 40), 99, np.float32)
     product[(4,)](x, x.copy(), c, 70, 40, 0, BM=64, BN=32, BK=16, WRAP=False, SUMS=tl.float32)
     assert not c.any()
+
+
+def test_rows_are_prefetched_before_they_are_packed() -> None:
+    """Both lines of 32 columns, by the distance from the row before. Not rows of narrow elements, which are packed together."""
+    blocks = re.findall(r"^\S+:\n((?:  .*\n)+)", text_of_product(64, 32, wrap=False), re.M)
+    row = r"ptr (%\S+), i64 63\n.*prefetch.*\n.*ptr \1, i64 127\n.*prefetch"
+    (packing,) = (body for body in blocks if re.search(row, body))
+    assert re.search(r"(%\S+) = sub i64 %\S+, %\S+\n\s+%\S+ = mul i64 \1, 16\n", packing)
+    target = CpuTarget(TARGET.triple, "x86-64-v4", f"{TARGET.features},+avx512bf16,+fast-dpbf16ps", 512)
+    text = emit_llvm(module_of(whole, 8, 32, 16, dtypes.bfloat16), target, Options(disjoint=True))
+    assert "prefetch" not in text

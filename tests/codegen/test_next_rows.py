@@ -106,13 +106,14 @@ def products(a: Any, b: Any, c: Any, M: tl.constexpr, N: tl.constexpr, TURNED: t
 )
 def test_products_that_fetch(m: int, n: int, turned: bool, fetched: int) -> None:
     """Blocks have 8 rows of 32 columns or 16 of 16. They fetch from the rows behind the next one, or from the first of the panel,
-    whose rows have 256 elements and 64 bytes of padding; not where there is one block, and not in a panel that is one stream."""
+    whose rows have 256 elements and 64 bytes of padding; not where there is one block, and not in a panel that is one stream.
+    Prefetches at constant offsets are of the right operand."""
     pointer = PointerArgument(dtypes.float32, aligned=True)
     constants = {"M": ConstantArgument(m), "N": ConstantArgument(n), "TURNED": ConstantArgument(turned)}
     signature: dict[str, Argument] = {**dict.fromkeys("abc", pointer), **constants}
     target = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f,+avx512bw,+avx512vl", 512)
     text = emit_llvm(build_module(KernelFunction(products.fn), signature), target, Options(disjoint=True))
-    places = re.findall(r'gep (%\S+), i64 \S+\n.*"llvm.prefetch', text.replace("getelementptr i8, ptr", "gep"))
+    places = re.findall(r'gep (%\S+), i64 %\S+\n.*"llvm.prefetch', text.replace("getelementptr i8, ptr", "gep"))
     assert len(places) == fetched
     chosen = r"(%\S+) = select +i1 \S+, i64 \S+, i64 0\n"
     first = r"\s+(%\S+) = mul i64 \1, 272\n\s+(%\S+) = mul i64 \2, 4\n\s+(%\S+) = getelementptr i8, ptr \S+, i64 \3\n"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from typing import Final
 
 from llvmlite import ir
 from xdsl.dialects import func, scf
@@ -31,6 +32,7 @@ from weft.codegen.cpu.halved_loads import reads_streams
 from weft.codegen.cpu.histogram import Histogram
 from weft.codegen.cpu.later import Later
 from weft.codegen.cpu.loops import Terms, axis_bits, over_registers
+from weft.codegen.cpu.next_rows import LINE, fetch
 from weft.codegen.cpu.panels import guard_of, pack, row_bits
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
@@ -49,12 +51,16 @@ from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
 from weft.codegen.emit.control import ScalarSlot, counted
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.faults import Faults
-from weft.codegen.llvm.types import I32, I64
+from weft.codegen.llvm.types import I8, I32, I64, POINTER
 from weft.ir import cpu, tile
-from weft.ir.types import is_tile, layout_of
+from weft.ir.types import dtype_of, is_tile, layout_of
 from weft.ir.unsupported import name_op
 from weft.options import Options
 from weft.target import CpuTarget
+
+_AHEAD: Final = 16
+"""The stretches of the depth by which a row is prefetched before it is packed: some 300 cycles. Where neighbours use the last
+cache, nine of ten launches of float32 33x777x1001 in C took up to 530 us so, and 620 to 730 without."""
 
 
 class TileSlot:
@@ -243,7 +249,8 @@ class Emitter(Registers):
         then: Callable[[ir.Value], None],
     ) -> None:
         """Fills one group of a panel, in stretches."""
-        bits, rows = filling.group_bits, filling.stretch_bits(deep)
+        bits, rows, before = filling.group_bits, filling.stretch_bits(deep), self.entry.alloca(I64)
+        self.builder.store(ir.Constant(I64, 0), before)
         here: Terms = () if group is None else ((Counter(group, len(bits)), bits),)
 
         def fill(block: Block) -> None:
@@ -256,14 +263,30 @@ class Emitter(Registers):
                 elif item.roots:
                     self._compute_shared_ends(item, sum(rows), here)
                     with self.loop(1 << len(rows)) as position:
+                        place = (*here, (Counter(position, len(rows)), rows))
+                        self._fetch_ahead(filling, item, place, before)
                         self.packed = packed
-                        self._item(item, ~sum((*bits, *rows)), (*here, (Counter(position, len(rows)), rows)))
+                        self._item(item, ~sum((*bits, *rows)), place)
                         self.packed = None
-                        before = self.builder.mul(self.scalar(filling.pack.at), ir.Constant(I64, 1 << len(rows)))
-                        then(self.builder.add(before, position))
+                        first = self.builder.mul(self.scalar(filling.pack.at), ir.Constant(I64, 1 << len(rows)))
+                        then(self.builder.add(first, position))
             self._schedules.pop()
 
         fill(filling.block)
+
+    def _fetch_ahead(self, filling: GroupFilling, loop: RegisterLoop, within: Terms, before: ir.Value) -> None:
+        """Prefetches a row of a group that is packed `_AHEAD` stretches later, if its address is as far away as so many times the
+        one ``before`` this one's. Rows of elements that are packed together are short, and not worth it."""
+        load = next((value.owner for value in loop.needs if isinstance(value.owner, tile.LoadOp)), None)
+        if load is None or filling.pack.geometry.group > 1:
+            return
+        builder, size = self.builder, dtype_of(load.result).itemsize * filling.pack.geometry.width
+        first = self.lane(load.pointer, RegisterIndex(0, within), 0)
+        grown = builder.mul(builder.sub(first, builder.load(before, typ=I64)), ir.Constant(I64, _AHEAD))
+        builder.store(first, before)
+        row = builder.inttoptr(builder.add(first, grown), POINTER)
+        for end in range(min(size, LINE), size + 1, LINE):
+            fetch(builder, builder.gep(row, [ir.Constant(I64, end - 1)], source_etype=I8))
 
     def _compute_shared_ends(self, loop: RegisterLoop, rows: int, within: Terms) -> None:
         """Computes, before a loop over rows, the first and the last lanes of what is broadcast to all rows, as columns' offsets

@@ -57,4 +57,9 @@ class NextRows:
         )
         for row in range(self._together):
             place = builder.gep(first, [builder.add(offset, ir.Constant(I64, row * self.pitch))], source_etype=I8)
-            intrinsic(builder, "prefetch", [place, *_HOW], ir.VoidType(), [POINTER])
+            fetch(builder, place)
+
+
+def fetch(builder: ir.IRBuilder, place: ir.Value) -> None:
+    """Prefetches the line of a place to the second-level cache."""
+    intrinsic(builder, "prefetch", [place, *_HOW], ir.VoidType(), [POINTER])
