@@ -7,11 +7,9 @@ machine's table (`weft.codegen.cpu.lowering`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from itertools import product
-from typing import Final
 
 from llvmlite import ir
 from xdsl.dialects import func, scf
@@ -22,17 +20,17 @@ from weft.codegen.cpu.accumulate import accumulation_of, emit_accumulation
 from weft.codegen.cpu.atomic_access import atomic
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.cost import Costs, work
-from weft.codegen.cpu.counted import loop_to, rounded_up
+from weft.codegen.cpu.counted import loop_to
 from weft.codegen.cpu.extents import extent_of
-from weft.codegen.cpu.filling import TOGETHER, Filling, filling_of
-from weft.codegen.cpu.filling_groups import GroupFilling, Packed, filled_by_groups
+from weft.codegen.cpu.fill_panels import fill_rows
+from weft.codegen.cpu.filling import filling_of
+from weft.codegen.cpu.filling_groups import filled_by_groups
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.gather import gathered
 from weft.codegen.cpu.halved_loads import reads_streams
 from weft.codegen.cpu.histogram import Histogram
 from weft.codegen.cpu.later import Later
 from weft.codegen.cpu.loops import Terms, axis_bits, over_registers
-from weft.codegen.cpu.next_rows import LINE, fetch
 from weft.codegen.cpu.panels import guard_of, pack, row_bits
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
@@ -48,19 +46,15 @@ from weft.codegen.cpu.views import used_registers
 from weft.codegen.cpu.walk_rows import emit_walk
 from weft.codegen.cpu.walks import walk_of
 from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
-from weft.codegen.emit.control import ScalarSlot, counted
+from weft.codegen.emit.control import ScalarSlot
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.faults import Faults
-from weft.codegen.llvm.types import I8, I32, I64, POINTER
+from weft.codegen.llvm.types import I32
 from weft.ir import cpu, tile
-from weft.ir.types import dtype_of, is_tile, layout_of
+from weft.ir.types import is_tile, layout_of
 from weft.ir.unsupported import name_op
 from weft.options import Options
 from weft.target import CpuTarget
-
-_AHEAD: Final = 16
-"""The stretches of the depth by which a row is prefetched before it is packed: some 300 cycles. Where neighbours use the last
-cache, nine of ten launches of float32 33x777x1001 in C took up to 530 us so, and 620 to 730 without."""
 
 
 class TileSlot:
@@ -166,7 +160,7 @@ class Emitter(Registers):
             self.split_long_block()
             if isinstance(item, RegisterLoop):
                 self.later.begin()
-            self._item(item)
+            self.item(item)
         self.later = outer
         for source, target in self._staged:
             self.copy(source, target)
@@ -181,7 +175,7 @@ class Emitter(Registers):
     def _schedule(self, block: Block) -> Schedule:
         return self._placement.place(block, self._fusion.items(block))
 
-    def _item(self, item: Item, among: int = -1, within: Terms = ()) -> None:
+    def item(self, item: Item, among: int = -1, within: Terms = ()) -> None:
         """Emits an item of a schedule; a register loop as `over_registers` has it."""
         if not isinstance(item, RegisterLoop):
             self.lower(item)
@@ -191,6 +185,13 @@ class Emitter(Registers):
         except Exception as error:
             name_op(error, _named(item))
             raise
+
+    @contextmanager
+    def scheduled(self, schedule: Schedule, buffers: dict[SSAValue, Buffer]) -> Generator[None]:
+        """Items that are emitted inside are of this schedule."""
+        self._schedules.append((schedule, buffers))
+        yield
+        self._schedules.pop()
 
     def reordered(self, op: scf.ForOp) -> bool:
         """Emits a loop that has an order of its own; whether it is one."""
@@ -203,24 +204,10 @@ class Emitter(Registers):
         elif found is not None:
             emit_accumulation(self, op, found)
         elif (filling := filling_of(op, schedule)) is not None:
-            self._fill(op, schedule, filling)
+            fill_rows(self, op, schedule, filling)
         else:
             return False
         return True
-
-    def _fill(self, op: scf.ForOp, schedule: Schedule, found: Filling) -> None:
-        """Emits a loop that fills a panel, row by row."""
-        self._schedules.append((schedule, {}))
-        rows = rounded_up(self, self.scalar(found.wanted), min(found.rows, TOGETHER))
-        with loop_to(self, rows) as row:
-            place = (Counter(row, len(found.bits)), found.bits)
-
-            def step() -> None:
-                for item in schedule.items:
-                    self._item(item, ~sum(found.bits), (place,))
-
-            counted(self, op, step)
-        self._schedules.pop()
 
     def delayed(self, op: scf.IfOp) -> bool:
         """Whether a product fills the panel that a branch fills."""
@@ -228,82 +215,6 @@ class Emitter(Registers):
         if found is not None:
             self.fillings[found[0]] = found[1]
         return found is not None
-
-    def prepare_filling(self, filling: GroupFilling) -> None:
-        """Computes what a panel is filled from into buffers."""
-        schedule = filling.schedules[filling.block]
-        if any(isinstance(item, RegisterLoop) for item in schedule.items):
-            with self.builder.if_then(self.scalar(filling.op.cond)), self.scope():
-                self._schedules.append((schedule, filling.buffers))
-                for item in schedule.items:
-                    if not isinstance(item, scf.ForOp):
-                        self._item(item)
-                self._schedules.pop()
-
-    def fill_group(
-        self,
-        filling: GroupFilling,
-        group: ir.Value | None,
-        deep: int,
-        packed: Packed,
-        then: Callable[[ir.Value], None],
-    ) -> None:
-        """Fills one group of a panel, in stretches."""
-        bits, rows, before = filling.group_bits, filling.stretch_bits(deep), self.entry.alloca(I64)
-        self.builder.store(ir.Constant(I64, 0), before)
-        here: Terms = () if group is None else ((Counter(group, len(bits)), bits),)
-
-        def fill(block: Block) -> None:
-            self._schedules.append((filling.schedules[block], filling.buffers))
-            for item in filling.schedules[block].items:
-                if isinstance(item, scf.ForOp):
-                    counted(self, item, partial(fill, item.body.block))
-                elif not isinstance(item, RegisterLoop):
-                    self._item(item)
-                elif item.roots:
-                    self._compute_shared_ends(item, sum(rows), here)
-                    with self.loop(1 << len(rows)) as position:
-                        place = (*here, (Counter(position, len(rows)), rows))
-                        self._fetch_ahead(filling, item, place, before)
-                        self.packed = packed
-                        self._item(item, ~sum((*bits, *rows)), place)
-                        self.packed = None
-                        first = self.builder.mul(self.scalar(filling.pack.at), ir.Constant(I64, 1 << len(rows)))
-                        then(self.builder.add(first, position))
-            self._schedules.pop()
-
-        fill(filling.block)
-
-    def _fetch_ahead(self, filling: GroupFilling, loop: RegisterLoop, within: Terms, before: ir.Value) -> None:
-        """Prefetches a row of a group that is packed `_AHEAD` stretches later, if its address is as far away as so many times the
-        one ``before`` this one's. Rows of elements that are packed together are short, and not worth it."""
-        load = next((value.owner for value in loop.needs if isinstance(value.owner, tile.LoadOp)), None)
-        if load is None or filling.pack.geometry.group > 1:
-            return
-        builder, size = self.builder, dtype_of(load.result).itemsize * filling.pack.geometry.width
-        first = self.lane(load.pointer, RegisterIndex(0, within), 0)
-        grown = builder.mul(builder.sub(first, builder.load(before, typ=I64)), ir.Constant(I64, _AHEAD))
-        builder.store(first, before)
-        row = builder.inttoptr(builder.add(first, grown), POINTER)
-        for end in range(min(size, LINE), size + 1, LINE):
-            fetch(builder, builder.gep(row, [ir.Constant(I64, end - 1)], source_etype=I8))
-
-    def _compute_shared_ends(self, loop: RegisterLoop, rows: int, within: Terms) -> None:
-        """Computes, before a loop over rows, the first and the last lanes of what is broadcast to all rows, as columns' offsets
-        and masks are. They decide whether a register is whole, and whether it is a run of memory. In the loop they would be taken
-        out of vectors for each row, by units that wait for multiply-adds."""
-        loop.settle(self.buffers)
-        used = used_registers(loop.layout) & ~rows & ~sum(image for _, images in within for image in images)
-        registers = [register for register in range(used + 1) if register & ~used == 0]
-        for value, columns in [(value, each) for value, found in loop.needs.items() for each in found]:
-            view = value.owner
-            if not isinstance(view, tile.BroadcastOp) or value in self.buffers:
-                continue
-            if self.through(view, RegisterIndex(rows).through(columns[:-1])).const:
-                continue
-            for register, lane in product(registers, (0, layout_of(value).in_size("lane") - 1)):
-                index = RegisterIndex(register, within).through(columns[:-1])
-                self.lane(view.source, self.through(view, index), lane)
 
     def slot(self, value: SSAValue) -> Slot:
         """A buffer for a tile, a stack slot for a scalar."""

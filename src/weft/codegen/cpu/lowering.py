@@ -17,8 +17,8 @@ from weft.codegen.cpu import machinery
 from weft.codegen.cpu.atomic_access import atomic_scalar
 from weft.codegen.cpu.exchange import emit_conversion
 from weft.codegen.cpu.microkernel import emit_dot
+from weft.codegen.cpu.multiply import multiply
 from weft.codegen.cpu.panels import claim
-from weft.codegen.cpu.product import multiply
 from weft.codegen.cpu.single_access import load_scalar, store_scalar
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.context import Lowering

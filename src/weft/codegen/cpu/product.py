@@ -31,14 +31,13 @@ from llvmlite import ir
 
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.counted import over_blocks, over_steps
+from weft.codegen.cpu.fill_panels import fill_group, prepare
 from weft.codegen.cpu.filling_groups import GroupFilling, Packed
 from weft.codegen.cpu.microkernel import RegisterBlock
 from weft.codegen.cpu.next_rows import NextRows
-from weft.codegen.cpu.tile_product import multiply_tiles
 from weft.codegen.cpu.values import Registers
 from weft.codegen.llvm.types import BF16, I8, I16, I32, I64, POINTER, constant, intrinsic, lanes_of
 from weft.dtypes import DType
-from weft.ir import tile
 from weft.ir.cpu import ClaimOp, MultiplyOp
 from weft.ir.types import dtype_of, shape_of
 from weft.target import PRODUCTS, CpuTarget
@@ -68,26 +67,6 @@ def product_block(target: CpuTarget, dtype: DType, m: int, width: int, bits: int
     return RegisterBlock(min(m, max(1, (16 if many else 8) // columns)), columns, lanes)
 
 
-def multiply(registers: Registers, op: MultiplyOp) -> None:
-    """Adds the product to the accumulator, in place where the schedule says so. A constant one is never in memory."""
-    result, tiles = registers.home(op.result), bool(PRODUCTS[op.instruction.data].rows)
-    start = op.acc.owner.number if isinstance(op.acc.owner, tile.ConstantOp) else None
-    if tiles and start:
-        start = None  # a tile can be cleared, not filled
-    if start is not None:
-        pass
-    elif op.acc not in registers.buffers:
-        registers.fill(op.acc, result)
-    elif registers.buffers[op.acc].pointer is not result.pointer:
-        registers.copy(registers.buffers[op.acc], result)
-    if tiles:
-        multiply_tiles(registers, op, result, cleared=start is not None)
-    else:
-        kind = _SquareProduct if PRODUCTS[op.instruction.data].square else _Product
-        kind(registers, op, result, start).emit()
-    registers.buffers[op.result] = result
-
-
 _OPERANDS: Final[Mapping[str, ir.Type]] = {"bfloat16": BF16, "int16": I16, "int8": I8}
 """What vectors of words are to the instructions, by the type of the operands."""
 
@@ -96,7 +75,7 @@ _WORD: Final = 4
 """The bytes of a word of neighbours, as many as those of a sum."""
 
 
-class _Product:
+class Product:
     """``neighbours`` elements along k are a word. Panels are counted in words. So many ``words`` are multiplied at once."""
 
     words = 1
@@ -136,7 +115,7 @@ class _Product:
         """All blocks of the result that are wanted: a group of the right panel stays in cache while the rows go by."""
         width, filling = self.right.width, self._registers.fillings.get(self._op)
         if filling is not None:
-            self._registers.prepare_filling(filling)
+            prepare(self._registers, filling)
         elif self.product.unsigned:
             self._keep_excess()
         stale = None if filling is None else self._registers.scalar(filling.op.cond)
@@ -178,13 +157,13 @@ class _Product:
                 builder.store(value, slot)
 
         packed = Packed(places, type_, self.dtype.itemsize * self.block.lanes)
-        self._registers.fill_group(filling, j, deep * self.neighbours, packed, multiply)
+        fill_group(self._registers, filling, j, deep * self.neighbours, packed, multiply)
         result: list[ir.Value] = [builder.load(slot, typ=self.vector) for slot in slots]
         for place, value in zip(excess, result[many:], strict=True):
             builder.store(value, place, align=self._align)
         return result[:many]
 
-    def _parts(self, stale: ir.Value | None) -> Iterator[tuple[_Product, AbstractContextManager[ir.Value | None]]]:
+    def _parts(self, stale: ir.Value | None) -> Iterator[tuple[Product, AbstractContextManager[ir.Value | None]]]:
         """The rows that are wanted, in blocks and, where at most half a block is left, in quarters of blocks: the kernel for
         such blocks, and a loop over the first rows of them. Quarters go one step of the depth at a time: their few sums wait for
         additions, and not for the loop. Where the panel is ``stale``, the first block fills it."""
@@ -409,35 +388,3 @@ def _embedded(
     text = f"{name} ${{4:c}}($3){{1to{lanes_of(total)}}}, $2, $0"
     operands = [total, right, left, ir.Constant(I64, offset)]
     return builder.asm(type_, text, "=v,0,v,r,i,~{memory}", operands, True)
-
-
-class _SquareProduct(_Product):
-    """By an instruction that multiplies two rows by two columns, of two words each. A register of sums has two rows of two."""
-
-    def _arranged(self, sums: list[ir.Value]) -> list[ir.Value]:
-        """Of two rows the first halves, then the second ones."""
-        columns, result = self.block.columns, list[ir.Value](sums)
-        for r in range(0, self.block.rows, 2):
-            for v in range(columns):
-                pair = [r * columns + v, (r + 1) * columns + v]
-                upper, lower = (sums[i] for i in pair)
-                for i, order in zip(pair, ([0, 1, 4, 5], [2, 3, 6, 7]), strict=True):
-                    order_ = ir.Constant(ir.VectorType(I32, 4), order)
-                    result[i] = self.builder.shuffle_vector(upper, lower, order_)
-        return result
-
-    words = 2
-
-    def _step(self, a: ir.Value, right: list[ir.Value], k: int, sums: list[ir.Value]) -> list[ir.Value]:
-        builder, block, columns = self.builder, self.block, self.block.columns
-        pairs, result = ir.VectorType(I64, 2), list[ir.Value](sums)
-        right = [builder.bitcast(each, pairs) for each in right]
-        for r in range(0, block.rows, 2):
-            left: ir.Value = ir.Constant(pairs, ir.Undefined)
-            for i in range(2):
-                word = builder.load(self._at(a, None, self._row(r + i, k)), typ=I64, align=8)
-                left = builder.insert_element(left, word, ir.Constant(I32, i))
-            for p, columns_ in enumerate(right):
-                i = (r + p % 2) * columns + p // 2
-                result[i] = self._added(sums[i], left, columns_)
-        return result

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import NamedTuple, TypeGuard
 
@@ -29,7 +29,7 @@ from weft.codegen.cpu.generators import generated_lane, generated_register
 from weft.codegen.cpu.later import Later
 from weft.codegen.cpu.loops import Terms, over_registers
 from weft.codegen.cpu.register_index import RegisterIndex
-from weft.codegen.cpu.schedule import Columns, trace
+from weft.codegen.cpu.schedule import Columns, Item, Schedule, trace
 from weft.codegen.cpu.sum_order import SumOrder
 from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.context import Emit, Facts, Grid, Lowering
@@ -170,20 +170,12 @@ class Registers(Emit):
         """Whether a product fills the panel that a branch fills (`weft.codegen.cpu.filling_groups`)."""
 
     @abstractmethod
-    def prepare_filling(self, filling: GroupFilling) -> None:
-        """Computes what a panel is filled from into buffers."""
+    def item(self, item: Item, among: int = -1, within: Terms = ()) -> None:
+        """Emits an item of the schedule at hand; a register loop as `over_registers` has it."""
 
     @abstractmethod
-    def fill_group(
-        self,
-        filling: GroupFilling,
-        group: ir.Value | None,
-        deep: int,
-        packed: Packed,
-        then: Callable[[ir.Value], None],
-    ) -> None:
-        """Fills one group of a panel, None where it has one, in stretches of the depth of so many elements. ``then`` gets the
-        number of each among the panel's, and finds it in ``packed``."""
+    def scheduled(self, schedule: Schedule, buffers: dict[SSAValue, Buffer]) -> AbstractContextManager[None]:
+        """Items that are emitted inside are of this schedule, whose values live in ``buffers``."""
 
     def fault(self, site: int, address: ir.Value) -> None:
         """Reports the failed access of a checked kernel, and leaves the program."""
