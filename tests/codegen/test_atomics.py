@@ -128,6 +128,52 @@ def test_swaps_of_tiles(differ: Differential, dtype: str, n: int) -> None:
 
 
 @jit
+def add_loaded(
+    x: Any, at: Any, values: Any, own: Any, n: Any, HOW: tl.constexpr, M: tl.constexpr, N: tl.constexpr
+) -> None:
+    """What is added has been loaded: before its array changes, under a mask, in another order of the elements, or at a loaded
+    index."""
+    rows, columns = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    i = rows * N + columns
+    if HOW == "changed":
+        value = tl.load(own + i)
+        tl.store(own + i, value + 100)
+    elif HOW == "masked":
+        value = tl.load(values + i, mask=i % 3 != n, other=50)
+    elif HOW == "turned":
+        value = tl.trans(tl.load(values + tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]))
+    elif HOW == "parted":
+        value = tl.reshape(tl.load(values + tl.arange(0, M * N)), (M, N))
+    elif HOW == "rows":
+        value = tl.broadcast_to(tl.load(values + columns), (M, N))
+    elif HOW == "columns":
+        value = tl.broadcast_to(tl.load(values + tl.load(at + rows)), (M, N))
+    else:
+        value = tl.load(values + tl.load(at + i))
+    tl.atomic_add(x + tl.load(at + i), value, sem="relaxed")
+
+
+@pytest.mark.parametrize("size", [(1, 16), (4, 16), (64, 8), (4, 32)], ids=str)
+@pytest.mark.parametrize("how", ["changed", "masked", "turned", "parted", "rows", "columns", "indexed"])
+def test_what_was_loaded_is_added_where_places_meet(differ: Differential, how: str, size: tuple[int, int]) -> None:
+    m, n = size
+    random = np.random.default_rng(m)
+    at, values, own = (random.integers(0, 16, m * n).astype(np.int32) for _ in range(3))
+    arguments: dict[str, Any] = {"x": np.zeros(16, np.int32), "at": at, "values": values, "own": own, "n": np.int32(1)}
+    after = differ(add_loaded, promises=[True], **arguments, HOW=how, M=m, N=n)
+    added = {
+        "changed": own,
+        "masked": np.where(np.arange(m * n) % 3 != 1, values, 50),
+        "turned": values.reshape(n, m).T.ravel(),
+        "parted": values,
+        "rows": np.tile(values[:n], m),
+        "columns": np.repeat(values[at[:m]], n),
+        "indexed": values[at],
+    }[how]
+    assert after["x"].tolist() == np.bincount(at, added, 16).tolist()
+
+
+@jit
 def add_rows(x: Any, at: Any, values: Any, old: Any, columns: Any, M: tl.constexpr, N: tl.constexpr) -> None:
     """Rows of consecutive addresses, some of them cut off, some of them the same; and one number for each row."""
     rows, inside = tl.arange(0, M), tl.arange(0, N)[None, :]

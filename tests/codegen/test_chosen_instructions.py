@@ -14,7 +14,7 @@ from llvmlite import ir
 import weft.language as tl
 from codegen.conftest import Compiler
 from weft import dtypes
-from weft.codegen import emit_llvm
+from weft.codegen import emit_assembly, emit_llvm
 from weft.codegen.llvm import arith
 from weft.dtypes import DType
 from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, build_module
@@ -38,6 +38,8 @@ def opcodes(compiler: Compiler, emit: Emit, sources: list[DType], target: DType,
     text = str(compiler.module(emit, sources, target, lanes))
     return set(re.findall(r"^\s+(?:%\S+ = )?(\w+) ", text, re.MULTILINE))
 
+
+HASWELL = CpuTarget(X86, "haswell", "+avx,+avx2,+fma,+f16c,+sse2", 256)
 
 REMAINDER = {"fdiv": "fdiv", "sdiv": "srem", "udiv": "urem"}
 """The remainder's instruction beside that of the quotient."""
@@ -134,8 +136,7 @@ def test_long_runs_are_accessed_as_vectors_and_short_ones_one_by_one(
     pointer = PointerArgument(dtypes.int32)
     constants = {"STEP": step, "GAP": gap, "M": shape[0], "N": shape[1]}
     signature = {"x": pointer, "out": pointer} | {name: ConstantArgument(value) for name, value in constants.items()}
-    target = CpuTarget(X86, "haswell", "+avx,+avx2,+fma,+f16c,+sse2", 256)
-    text = emit_llvm(build_module(copied, signature), target, Options(disjoint=True))
+    text = emit_llvm(build_module(copied, signature), HASWELL, Options(disjoint=True))
     program = text[text.index(".program") :]
     for access in ("load", "store"):
         for type_, expected in ((r"<\d+ x i32>", vectors), ("i32", single)):
@@ -151,14 +152,29 @@ def scattered(index: Any, values: Any, out: Any, N: tl.constexpr) -> None:
     tl.atomic_add(out + tl.load(index + i), tl.load(values + i), sem="relaxed")
 
 
-def test_what_is_updated_lane_by_lane_is_loaded_so() -> None:
-    """Neither are values taken out of a register, nor is each lane's address computed from its offset."""
+def test_lanes_that_are_updated_one_by_one_are_loaded_one_by_one() -> None:
+    """At distances from the first lane, and four before the first of them is updated."""
     pointer = PointerArgument(dtypes.int32)
     signature = {"index": pointer, "values": pointer, "out": pointer, "N": ConstantArgument(8)}
-    target = CpuTarget(X86, "haswell", "+avx,+avx2,+fma,+f16c,+sse2", 256)
-    text = emit_llvm(build_module(scattered, signature), target, Options(disjoint=True))
+    text = emit_llvm(build_module(scattered, signature), HASWELL, Options(disjoint=True))
     program = text[text.index(".program") :]
-    assert len(re.findall(r"= load i32, ", program)) >= 3 * 8  # the index, the value, and what is there
     assert not re.findall(r"extractelement <8 x i32> %\S+, i32 \d", program)
     for lane in range(1, 8):
         assert len(re.findall(rf"= add i64 %\S+, {4 * lane}$", program, re.MULTILINE)) == 2, lane
+    accesses = re.findall(r"(load|store) i32[ ,]", program)
+    assert accesses.index("store") == 4 + 4 + 1  # indices, numbers, and what is at the first place
+
+
+@KernelFunction
+def highest(x: Any, out: Any, N: tl.constexpr) -> None:
+    tl.store(out, tl.max(tl.load(x + tl.arange(0, N))))
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
+def test_a_maximum_is_one_comparison_and_x86s_instruction(dtype: DType) -> None:
+    """LLVM's passes make two comparisons and a blend of a select that comes behind the maximum."""
+    pointer = PointerArgument(dtype)
+    module = build_module(highest, {"x": pointer, "out": pointer, "N": ConstantArgument(64)})
+    text = emit_assembly(module, HASWELL, Options(disjoint=True))
+    assert re.search(r"\bvmaxp[sd]\b", text)
+    assert not re.search(r"\bvcmp(lt|gt|nle|nlt|le|ge)p[sd]\b", text)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from llvmlite import ir
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.cpu import updates
 from weft.codegen.cpu.beyond import Beyond
@@ -25,6 +25,7 @@ from weft.codegen.llvm.branches import where
 from weft.codegen.llvm.masked import unknown_place
 from weft.codegen.llvm.types import I1, POINTER, all_lanes, any_lane, scalar_type
 from weft.ir import tile
+from weft.ir.direct import operands_of
 from weft.ir.types import dtype_of, layout_of
 
 
@@ -97,7 +98,7 @@ def _plainly(
         def element(value: SSAValue, lane: int) -> ir.Value:
             if value is op.pointer:
                 return registers.lane(value, index, lane)
-            return registers.lane_from_memory(value, index, lane)
+            return _operand(registers, value, index, lane)
 
         old = updates.update_lanes(builder, op, layout, element, some, unused)
         return values[0] if old is None else old
@@ -118,6 +119,32 @@ def _plainly(
     if op.mask is not None and not decided_by_last(op.mask, registers.facts.axis):
         return ordered(lambda: diverted(mask))
     return ordered(lambda: either(registers, all_lanes(builder, mask), in_turn, active_ones, type_))
+
+
+def _operand(registers: Registers, value: SSAValue, index: RegisterIndex, lane: int) -> ir.Value:
+    """One lane of what an atomic combines with memory. Its register has been computed. Where all lanes are wanted, a load of each
+    may still be cheaper than to take it out."""
+    op, at = value.owner, index
+    while isinstance(op, Operation) and tile.is_a(op, tile.View) and op.results[0] not in registers.buffers:
+        at = registers.through(op, at)
+        op = operands_of(op)[0].owner
+    if registers.is_loadable(op) and op.result not in registers.buffers and _is_near(registers, op):
+        return registers.load_lane(op, at, lane)
+    return registers.lane(value, index, lane)
+
+
+def _is_near(registers: Registers, load: tile.LoadOp) -> bool:
+    """Whether each lane's address is one addition: a distance from the first lane's, or an array and a loaded index. The first
+    is for integers: Zen 4 takes a float out of a register in one instruction, and an integer in two."""
+    if runs(registers, load.pointer).run > 1:
+        return dtype_of(load.result).is_integer
+    pointer = load.pointer.owner
+    if not isinstance(pointer, tile.AddPtrOp):
+        return False
+    offset = pointer.offset.owner
+    while isinstance(offset, Operation) and (tile.is_a(offset, tile.View) or isinstance(offset, tile.CastOp)):
+        offset = operands_of(offset)[0].owner
+    return registers.is_loadable(offset)
 
 
 def atomic_scalar(registers: Registers, op: Atomic) -> ir.Value:

@@ -21,8 +21,8 @@ STACK_REGISTERS = 8
 
 
 class Buffer:
-    """One tile in memory. Registers are addressed by `RegisterIndex` in the layout's own register numbering. ``scratch``: it is
-    in the thread's scratch memory, and not a stack slot."""
+    """One tile in memory. Registers are addressed by `RegisterIndex` in the layout's own register numbering. ``scratch``: it lies
+    in the thread's scratch memory, not in a stack slot."""
 
     def __init__(self, pointer: ir.Value, element: Element, layout: LinearLayout, *, scratch: bool = False):
         self.pointer = pointer
@@ -60,8 +60,11 @@ class Buffer:
         return self.element.from_storage(builder, value)
 
     def store(self, builder: ir.IRBuilder, index: RegisterIndex, value: ir.Value) -> None:
-        """Replaces one register. What is selected between the register and something else, as a running maximum is, LLVM
-        would write by a masked store, and a volatile store it leaves alone."""
+        """Replaces one register.
+
+        LLVM writes a select between what memory holds and something else, as a running maximum is, by a masked store. AVX2's
+        take tens of cycles on AMD's CPUs, and loads behind them wait. It leaves volatile stores alone; stack slots must not have
+        any, since it would not turn them into registers."""
         value = self.element.to_storage(builder, value)
         store = builder.store(value, self.address(builder, index), align=self._align)
         if self.scratch and isinstance(value, ir.SelectInstr) and has(builder, "slow_masked_stores"):

@@ -256,8 +256,8 @@ class Registers(Emit):
         if tile.is_a(op, tile.View):
             return [Key(operands_of(op)[0], self.through(op, index), lane)]
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
-            if further := self._further(value, lane):
-                return [Key(value, index, lane - further)]
+            if behind := self._into_run(value, lane):
+                return [Key(value, index, lane - behind)]
             return [Key(operand, index, lane) for operand in operands_of(op)]
         if self._is_loaded_alone(op, key):
             return [Key(op.pointer, index, lane)]
@@ -265,24 +265,13 @@ class Registers(Emit):
 
     def _is_loaded_alone(self, op: Operation, key: Key) -> TypeGuard[tile.LoadOp]:
         """Whether one lane of a load is loaded, rather than taken out of its register."""
-        return self._is_invariant(op) and self._remembered(_register(key.value, key.at)) is None
+        return self.is_loadable(op) and self._remembered(_register(key.value, key.at)) is None
 
-    def _is_invariant(self, op: Operation) -> TypeGuard[tile.LoadOp]:
-        """Whether an op loads what the kernel does not change, under a mask that is true."""
+    def is_loadable(self, op: object) -> TypeGuard[tile.LoadOp]:
+        """Whether an op loads what the kernel does not change, under a mask that is true: at any time again, and by lane."""
         if type(op) is not tile.LoadOp or not is_invariant(op):
             return False
         return op.mask is None or op.mask in self.true_masks
-
-    def lane_from_memory(self, value: SSAValue, index: RegisterIndex, lane: int) -> ir.Value:
-        """As `lane`, but what can be loaded is, also where its register is at hand: where all lanes are wanted, loads are cheaper
-        than to take them out of it."""
-        op, at = value.owner, index
-        while isinstance(op, Operation) and tile.is_a(op, tile.View) and op.results[0] not in self.buffers:
-            at = self.through(op, at)
-            op = operands_of(op)[0].owner
-        if isinstance(op, tile.LoadOp) and op.result not in self.buffers and self._is_invariant(op):
-            return self.load_lane(op, at, lane)
-        return self.lane(value, index, lane)
 
     def is_loaded_by_lane(self, value: SSAValue, index: RegisterIndex) -> bool:
         """Whether `lane` loads each lane of a register, and at most casts it between integers."""
@@ -306,17 +295,17 @@ class Registers(Emit):
         if tile.is_a(op, tile.View):
             return self.lane(operands_of(op)[0], self.through(op, index), lane)
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
-            if further := self._further(value, lane):
-                bytes_ = ir.Constant(I64, further * dtype_of(value).itemsize)
-                return self.builder.add(self.lane(value, index, lane - further), bytes_)
+            if behind := self._into_run(value, lane):
+                distance = ir.Constant(I64, behind * dtype_of(value).itemsize)
+                return self.builder.add(self.lane(value, index, lane - behind), distance)
             return self.compute(op, [self.lane(operand, index, lane) for operand in operands_of(op)])
         if self._is_loaded_alone(op, key):
             return self.load_lane(op, index, lane)
         return self.builder.extract_element(self.vector(value, index), ir.Constant(I32, lane))
 
-    def _further(self, value: SSAValue, lane: int) -> int:
-        """By how many elements a lane of a tile of pointers is further than the first one of its run (`weft.layout.Runs`); 0 for
-        other tiles."""
+    def _into_run(self, value: SSAValue, lane: int) -> int:
+        """How many elements a lane is behind the first one of its run (`weft.layout.Runs`), in a tile of pointers; 0 in other
+        tiles. Axis analysis says that addresses of a run ascend by one element. Accesses of whole registers rely on it, too."""
         if not is_pointer(value):
             return 0
         return lane & (runs_of(layout_of(value), self.facts.axis[value].contiguity).run - 1)

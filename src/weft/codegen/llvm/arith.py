@@ -195,11 +195,14 @@ def _quotient(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _extreme(predicate: str, *, propagate_nan: bool) -> Binary:
-    """The operand that ``predicate`` prefers. ``x predicate y ? x : y`` gives ``y`` where either is NaN, so one more select comes
-    before it: ``minnan`` and ``maxnan`` compare ``x`` with itself where it is NaN, the others where ``y`` is. (The comparison
-    last is x86's instruction, and LLVM keeps it.) PTX has an instruction, but for
-    float64 with NaN. For AArch64 LLVM would make ``fmaxnm`` of the selects, which gives NaN where an operand is a signalling NaN;
-    its ``maximumnum`` quiets what may be one before."""
+    """The operand that ``predicate`` prefers. ``x predicate y ? x : y`` gives ``y`` where either is NaN, so one more select
+    decides. For ``minnan`` and ``maxnan`` it gives ``x`` where that is NaN, otherwise where ``y`` is. It comes before the
+    comparison, whose operand it replaces: then LLVM keeps ``minps`` and ``maxps`` of x86, which are that comparison and its
+    select. Behind them it would become a second condition, and both would be compared apart. NaN-propagating extremes of narrow
+    floats, whose operands and results differ in type, are faster with it behind.
+
+    PTX has an instruction, but for float64 with NaN. For AArch64 LLVM would make ``fmaxnm`` of the selects, which gives NaN
+    where an operand is a signalling NaN; its ``maximumnum`` quiets what may be one before."""
 
     def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
         if has(builder, "ptx") and not (propagate_nan and dtype.bits == 64):
@@ -212,6 +215,9 @@ def _extreme(predicate: str, *, propagate_nan: bool) -> Binary:
             return narrow(builder, intrinsic(builder, name, [wide_x, wide_y]), dtype)
         suspect = wide_x if propagate_nan else wide_y
         suspected = builder.fcmp_unordered("uno", suspect, suspect)
+        if wide_x is not x and propagate_nan:
+            preferred = builder.select(builder.fcmp_ordered(predicate, wide_x, wide_y), x, y)
+            return builder.select(suspected, x, preferred)
         other = wide_other = builder.select(suspected, x, y)
         if wide_x is not x:
             wide_other = builder.select(suspected, wide_x, wide_y)

@@ -1,7 +1,8 @@
 """Volatile loads and stores, which llvmlite's builder does not offer.
 
-LLVM neither merges, moves nor removes a volatile load, and it still moves ordinary accesses across it. An atomic load would
-order the accesses around it, so that loads of invariant memory stay inside loops.
+LLVM neither merges, moves nor removes a volatile access, and it still moves ordinary accesses across it. An atomic load would
+order the accesses around it, so that loads of invariant memory stay inside loops. An ordinary store LLVM may replace by a masked
+one.
 """
 
 from __future__ import annotations
@@ -37,5 +38,5 @@ class VolatileStore(ir.StoreInstr):
 
 
 def make_volatile(store: ir.StoreInstr) -> None:
-    """Has LLVM emit this store as it is."""
+    """Makes LLVM keep a store as it is."""
     store.__class__ = VolatileStore
