@@ -18,10 +18,13 @@ import weft.language as tl
 from sampling import grid
 from weft import dtypes
 from weft.codegen import emit_llvm, lay_out
+from weft.codegen.cpu import fill_panels
+from weft.codegen.cpu.fill_panels import loaded
 from weft.codegen.cpu.filling_groups import filled_by_groups
 from weft.codegen.cpu.schedule import RegisterLoop, Schedule
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir.cpu import ClaimOp, MultiplyOp, PackOp
+from weft.ir.types import shape_of
 from weft.options import Options
 from weft.target import CpuTarget
 
@@ -212,3 +215,47 @@ def test_rows_are_prefetched_before_they_are_packed() -> None:
     target = CpuTarget(TARGET.triple, "x86-64-v4", f"{TARGET.features},+avx512bf16,+fast-dpbf16ps", 512)
     text = emit_llvm(module_of(whole, 8, 32, 16, dtypes.bfloat16), target, Options(disjoint=True))
     assert "prefetch" not in text
+
+
+def test_no_more_rows_are_multiplied_while_a_panel_is_filled_than_are_wanted() -> None:
+    """Two of eight, where no more are: by 2 registers of a row. Else a product of one row took 1.4 times as long."""
+    blocks = re.findall(r"^\S+:\n((?:  .*\n)+)", text_of_product(16, 32, wrap=False), re.M)
+    counts = [body.count('@"llvm.fmuladd') for body in blocks if '@"llvm.fmuladd' in body]
+    assert sorted(counts) == [
+        2 * 2,
+        2 * 2,
+        8 * 2,
+        2 * 8 * 2,
+    ]  # filling and left-over rows; filling, and two words in a block
+
+
+@weft.jit
+def scaled(a: Any, s: Any, b: Any, c: Any, K: Any, FIRST: tl.constexpr, N: tl.constexpr) -> None:
+    """A row of the right operand has a scale for each column, which is loaded in each step."""
+    m, n, k = tl.arange(0, 8), tl.arange(0, N), tl.arange(0, 16)
+    total = tl.zeros((8, N), tl.float32)
+    for at in range(0, K, 16):
+        x = tl.load(a + m[:, None] * K + (at + k)[None, :])
+        scale, y = tl.load(s + at // 16 * N + n)[None, :], tl.load(b + (at + k)[:, None] * N + n[None, :])
+        total = tl.dot(x, scale * y if FIRST else y * scale, total)
+    tl.store(c + m[:, None] * N + n[None, :], total)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_rows_of_the_operand_are_prefetched_and_not_of_its_scales(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+
+    def seen(loop: RegisterLoop) -> Any:
+        found.append(loaded(loop))
+        return found[-1]
+
+    monkeypatch.setattr(fill_panels, "loaded", seen)
+    signature: dict[str, Argument] = {
+        **dict.fromkeys("asbc", PointerArgument(dtypes.float32, aligned=True)),
+        "K": ScalarArgument(dtypes.int32),
+        "FIRST": ConstantArgument(first),
+        "N": ConstantArgument(32),
+    }
+    text = emit_llvm(build_module(KernelFunction(scaled.fn), signature), TARGET, Options(disjoint=True))
+    assert "prefetch" in text
+    assert {shape_of(load.result) for load in found if load is not None} == {(16, 32)}

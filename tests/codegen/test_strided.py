@@ -115,6 +115,42 @@ def test_steps(at: CpuTarget, differ: Differential, kernel: KernelFunction, dtyp
             np.testing.assert_array_equal(scattered, expected, str((step, n)))
 
 
+@jit
+def two_steps(x: Any, y: Any, out: Any, first: Any, second: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i * first) + tl.load(y + i * second))
+
+
+@pytest.mark.parametrize("steps", [(2, 2), (2, 3), (3, 2), (1, 2)], ids=str)
+@pytest.mark.parametrize("types", [(np.float32, np.float32), (np.float32, np.int8)], ids=str)
+def test_steps_of_two_arrays(
+    at: CpuTarget, differ: Differential, types: tuple[Any, Any], steps: tuple[int, int]
+) -> None:
+    """All of them decide."""
+    n = 64
+    x, y = (pattern(n * step, dtype) for step, dtype in zip(steps, types, strict=True))
+    out = np.zeros(n, np.float32)
+    given = {"x": x, "y": y, "out": out, "first": np.int32(steps[0]), "second": np.int32(steps[1])}
+    differ.native(differ.build(two_steps, **given, N=n), list(given.values()), disjoint=True)
+    np.testing.assert_array_equal(out, x[:: steps[0]].astype(np.float32) + y[:: steps[1]])
+
+
+@jit
+def both_ways(x: Any, out: Any, down: Any, across: Any, M: tl.constexpr, N: tl.constexpr) -> None:
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    tl.store(out + i * N + j, tl.load(x + i * down + j * across))
+
+
+@pytest.mark.parametrize("steps", [(8, 2), (7, 2), (11, 2), (8, 3)], ids=str)
+def test_steps_of_two_axes(at: CpuTarget, differ: Differential, steps: tuple[int, int]) -> None:
+    """Lanes of one register go along both: every second element is what all of them are."""
+    m, n, x = 16, 4, np.arange(400, dtype=np.float32)
+    out = np.zeros((m, n), np.float32)
+    given = {"x": x, "out": out, "down": np.int32(steps[0]), "across": np.int32(steps[1])}
+    differ.native(differ.build(both_ways, **given, M=m, N=n), list(given.values()), disjoint=True)
+    np.testing.assert_array_equal(out, x[np.arange(m)[:, None] * steps[0] + np.arange(n) * steps[1]])
+
+
 @pytest.mark.parametrize(("step", "row"), [(3, 40), (-5, 2), (1, 7), (0, 3)])
 def test_steps_that_are_sums_and_products(at: CpuTarget, differ: Differential, step: int, row: int) -> None:
     m, n = 4, 8

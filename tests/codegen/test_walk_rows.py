@@ -393,6 +393,29 @@ def test_each_column_is_added_once(bm: int, bn: int) -> None:
             assert out.tolist() == np.array(expected).tolist(), (kernel, m, n)
 
 
+@weft.jit
+def scaled(a: Any, factor: Any, out: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Rows, and rows times the first one, whose elements are multiplied by one number that is loaded before the loop."""
+    rows, columns, by = tl.arange(0, BM), tl.arange(0, BN), tl.load(factor).to(tl.float32)
+    total, products = tl.zeros((BM,), tl.float32), tl.zeros((BM,), tl.float32)
+    for k in range(0, n, BN):
+        total += tl.sum(tl.load(a + rows[:, None] * n + (k + columns)[None, :]) * by, axis=1)
+    for k in range(0, n, BN):
+        row = tl.load(a + k + columns) * by
+        products += tl.sum(tl.load(a + rows[:, None] * n + (k + columns)[None, :]) * row[None, :], axis=1)
+    tl.store(out + rows, total)
+    tl.store(out + BM + rows, products)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_are_multiplied_by_a_number(dtype: Any) -> None:
+    """Of another type, too: it is no row."""
+    a = np.random.default_rng(0).integers(-4, 5, (16, 1024)).astype(np.float32)
+    out = np.zeros(32, np.float32)
+    scaled[(1,)](a, np.full(1, 3, dtype), out, 1024, BM=16, BN=64)
+    assert out.tolist() == [*(3 * a.sum(axis=1)).tolist(), *(3 * a @ a[0]).tolist()]
+
+
 def added(padded: Any, lanes: int, count: int, each: int, whole: int) -> Any:
     """Sums of float32 rows: registers in turns to so many accumulators, then these in pairs, then lanes. From ``whole`` on there
     are accumulators for ``each`` alone, if these are fewer."""

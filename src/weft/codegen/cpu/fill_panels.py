@@ -92,12 +92,18 @@ def fill_group(
     fill(filling.block)
 
 
+def loaded(loop: RegisterLoop) -> tile.LoadOp | None:
+    """The load of a packed tile's own elements: not of scales, which fewer elements of memory are repeated for."""
+    loads = [value.owner for value in loop.needs if isinstance(value.owner, tile.LoadOp)]
+    return next((load for load in loads if layout_of(load.result) == loop.layout), None)
+
+
 def _fetch_ahead(
     registers: Registers, filling: GroupFilling, loop: RegisterLoop, within: Terms, before: ir.Value
 ) -> None:
     """Prefetches a row of a group that is packed `_AHEAD` stretches later, if its address is as far away as so many times the
     one ``before`` this one's. Rows of elements that are packed together are short, and not worth it."""
-    load = next((value.owner for value in loop.needs if isinstance(value.owner, tile.LoadOp)), None)
+    load = loaded(loop)
     if load is None or filling.pack.geometry.group > 1:
         return
     builder, size = registers.builder, dtype_of(load.result).itemsize * filling.pack.geometry.width

@@ -134,8 +134,8 @@ class Product:
     def _filled(
         self, filling: GroupFilling, j: ir.Value | None, excess: list[ir.Value], sums: list[ir.Value]
     ) -> list[ir.Value]:
-        """Fills a group of the right panel, and adds the products of the first block's rows by it to their sums. Also writes the
-        excess of its columns."""
+        """Fills a group of the right panel, and adds the products of the first block's rows by it to their sums: of a quarter of
+        them where no more are wanted. Also writes the excess of its columns."""
         builder, many = self.builder, len(sums)
         slots = [self._registers.entry.alloca(self.vector) for _ in (*sums, *excess)]
         for slot, value in zip(slots, (*sums, *[ir.Constant(self.vector, None)] * len(excess)), strict=True):
@@ -145,19 +145,31 @@ class Product:
         type_ = ir.VectorType(self.word, self.block.lanes)
         places = [self._registers.entry.alloca(type_) for _ in range(deep * self.block.columns)]
 
-        def multiply(number: ir.Value) -> None:
+        def multiply(part: Product, number: ir.Value) -> None:
+            own = part.block.rows * part.block.columns
             a_k = self._at(self.a, self._times(number, deep * max(1, self.left.width)))
-            found: list[ir.Value] = [builder.load(slot, typ=self.vector) for slot in slots]
+            found: list[ir.Value] = [builder.load(slot, typ=self.vector) for slot in (*slots[:own], *slots[many:])]
             right: list[ir.Value] = [builder.load(place, typ=type_) for place in places]
             for k in range(0, deep, self.words):
                 vectors = right[k * self.block.columns :][:at_once]
-                columns = self._high(vectors, found[many:]) if excess else []
-                found = self._step(a_k, vectors, k, found[:many]) + columns
-            for slot, value in zip(slots, found, strict=True):
+                columns = self._high(vectors, found[own:]) if excess else []
+                found = part._step(a_k, vectors, k, found[:own]) + columns
+            for slot, value in zip((*slots[:own], *slots[many:]), found, strict=True):
                 builder.store(value, slot)
 
+        def multiply_wanted(number: ir.Value) -> None:
+            if few is None:
+                multiply(self, number)
+                return
+            with builder.if_else(few[1]) as (then, otherwise):
+                with then:
+                    multiply(few[0], number)
+                with otherwise:
+                    multiply(self, number)
+
+        few = self._few()
         packed = Packed(places, type_, self.dtype.itemsize * self.block.lanes)
-        fill_group(self._registers, filling, j, deep * self.neighbours, packed, multiply)
+        fill_group(self._registers, filling, j, deep * self.neighbours, packed, multiply_wanted)
         result: list[ir.Value] = [builder.load(slot, typ=self.vector) for slot in slots]
         for place, value in zip(excess, result[many:], strict=True):
             builder.store(value, place, align=self._align)
@@ -167,20 +179,35 @@ class Product:
         """The rows that are wanted, in blocks and, where at most half a block is left, in quarters of blocks: the kernel for
         such blocks, and a loop over the first rows of them. Quarters go one step of the depth at a time: their few sums wait for
         additions, and not for the loop. Where the panel is ``stale``, the first block fills it."""
-        builder, rows, wanted, square = self.builder, self.block.rows, self.wanted[0], self.product.square
-        quarter = rows // 4
-        if isinstance(wanted, ir.Constant) or quarter * self.block.columns < _LATENCY or (square and quarter % 2):
+        builder, rows, quarter = self.builder, self.block.rows, self._quarter()
+        if quarter is None:
             yield self, self._over_rows()
             return
+        wanted = self.wanted[0]
         up = builder.add(wanted, ir.Constant(I64, rows // 2 - 1))
         whole = builder.and_(up, ir.Constant(I64, -rows))
         if stale is not None:
             least = builder.select(stale, ir.Constant(I64, rows), ir.Constant(I64, 0))
             whole = intrinsic(builder, "umax", [whole, least])
         yield self, over_steps(self._registers, ir.Constant(I64, 0), whole, rows)
-        few = copy(self)
-        few.block, few.unroll = replace(self.block, rows=quarter), self.words
-        yield few, over_steps(self._registers, whole, wanted, quarter)
+        quarter.unroll = self.words
+        yield quarter, over_steps(self._registers, whole, wanted, rows // 4)
+
+    def _quarter(self) -> Product | None:
+        """The kernel for a quarter of a block's rows; None where all rows are wanted, or where its sums would be too few."""
+        rows, square = self.block.rows // 4, self.product.square
+        if isinstance(self.wanted[0], ir.Constant) or rows * self.block.columns < _LATENCY or (square and rows % 2):
+            return None
+        quarter = copy(self)
+        quarter.block = replace(self.block, rows=rows)
+        return quarter
+
+    def _few(self) -> tuple[Product, ir.Value] | None:
+        """The kernel for a quarter of a block's rows, and whether no more are wanted."""
+        quarter = self._quarter()
+        if quarter is None:
+            return None
+        return quarter, self.builder.icmp_unsigned("<=", self.wanted[0], ir.Constant(I64, quarter.block.rows))
 
     @contextmanager
     def _over_rows(self) -> Generator[ir.Value | None]:

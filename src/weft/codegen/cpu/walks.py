@@ -119,8 +119,9 @@ def walk_of(
     chains = max(CHAINS * target.vector_bits // (8 * size * layout.in_size("lane")), 1).bit_length() - 1
     along = along_registers(found.sums[0]) if found.sums else []
     columns = to_source(found.sums[0]) if found.sums else identity(layout)[:-1]
-    lines = all(rows_apart(load, axis, axis_of) % LINE == 0 for load in _loads(registers))
-    whole = all(dtype_of(load.result).itemsize * layout.in_size("lane") == BYTES for load in _loads(registers))
+    tiles = [load for load in _loads(registers) if is_tile(load.result)]
+    lines = all(rows_apart(load, axis, axis_of) % LINE == 0 for load in tiles)
+    whole = all(dtype_of(load.result).itemsize * layout.in_size("lane") == BYTES for load in tiles)
     halved = lines and whole and target.vector_bits == 8 * BYTES and "halved-loads" in target.enabled
     allowed = (BUDGET // max(work(registers.needs), 1)).bit_length() - 1
 
