@@ -54,6 +54,20 @@ def combined(x: Any, y: Any, out: Any, n: Any, KIND: tl.constexpr, BLOCK: tl.con
         tl.store(out + at, a + b, mask=at < n)
 
 
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The types of the vectors that are loaded by halves."""
+    types: list[Any] = []
+    load = halved_loads.load_halves
+
+    def noted(builder: Any, address: Any, type_: Any, size: int) -> Any:
+        types.append(type_)
+        return load(builder, address, type_, size)
+
+    monkeypatch.setattr("weft.codegen.cpu.access.load_halves", noted)
+    return types
+
+
 @pytest.mark.parametrize(
     ("kind", "dtype", "tuning", "halves"),
     [
@@ -70,17 +84,8 @@ def combined(x: Any, y: Any, out: Any, n: Any, KIND: tl.constexpr, BLOCK: tl.con
     ],
 )
 def test_loops_that_load_by_halves(
-    kind: str, dtype: dtypes.DType, tuning: tuple[str, ...], halves: int, monkeypatch: pytest.MonkeyPatch
+    kind: str, dtype: dtypes.DType, tuning: tuple[str, ...], halves: int, loaded: list[Any]
 ) -> None:
-    counted = 0
-    load = halved_loads.load_halves
-
-    def count(*arguments: Any) -> Any:
-        nonlocal counted
-        counted += 1
-        return load(*arguments)
-
-    monkeypatch.setattr("weft.codegen.cpu.access.load_halves", count)
     pointer = PointerArgument(dtype, aligned=True)
     constants = {"KIND": ConstantArgument(kind), "BLOCK": ConstantArgument(1024)}
     signature: dict[str, Argument] = {
@@ -91,7 +96,7 @@ def test_loops_that_load_by_halves(
     features = "+avx512f,+avx512bw,+avx512vl"
     target = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", features, 512, tuning=tuning)
     emit_llvm(build_module(KernelFunction(combined.fn), signature), target, Options(disjoint=True))
-    assert counted == halves, "two registers, and one of those at the end, of two arrays each"
+    assert len(loaded) == halves, "two registers, and one of those at the end, of two arrays each"
 
 
 @weft.jit
@@ -106,21 +111,12 @@ def rows_then(x: Any, out: Any, n: Any, THEN: tl.constexpr) -> None:
 
 
 @pytest.mark.parametrize("then", [False, True])
-def test_only_the_loop_over_rows_loads_by_halves(then: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = 0
-    load = halved_loads.load_halves
-
-    def count(*arguments: Any) -> Any:
-        nonlocal counted
-        counted += 1
-        return load(*arguments)
-
-    monkeypatch.setattr("weft.codegen.cpu.access.load_halves", count)
+def test_only_the_loop_over_rows_loads_by_halves(then: bool, loaded: list[Any]) -> None:
     pointer, n = PointerArgument(dtypes.float32, aligned=True), ScalarArgument(dtypes.int32, divisible=True)
     target = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f", 512, tuning=("halved-loads",))
     signature: dict[str, Argument] = {"x": pointer, "out": pointer, "n": n, "THEN": ConstantArgument(then)}
     emit_llvm(build_module(KernelFunction(rows_then.fn), signature), target, Options(disjoint=True))
-    assert counted == 4, "one for each accumulator"
+    assert len(loaded) == 4, "one for each accumulator"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.int32, ml_dtypes.bfloat16])

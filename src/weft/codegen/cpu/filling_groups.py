@@ -1,16 +1,17 @@
 """Panels that are filled while their first rows are multiplied.
 
-Packing waits for caches, and multiplying for multiply-add units. A panel that one row of tiles uses is packed for one use: in
-products of 33 rows that took a sixth of the time. So what fills a right panel is emitted where the panel is multiplied. There it
-packs one group of columns, a word or two of the depth at a time, and the first block of rows is multiplied by these at once:
+A panel that one row of tiles uses is packed for one use. In products of 33 rows that took a sixth of the time, in which the
+processor loads and stores, and its multiply-add units idle. So what fills a right panel is emitted where the panel is
+multiplied. There it packs one group of columns, a word or two of the depth at a time, and the first block of rows is multiplied
+by these at once:
 
     if stale: for each step: pack its tile        for each group of columns:
     for each group of columns:                        first block: if stale: for each word: pack it, multiply by it
         for each block of rows: multiply     ->                    else: multiply
                                                       for each further block of rows: multiply
 
-In C (Zen 4) float32 33x777x1001 took 550 us before and 495 so, and as long with prefetches of the operand's next rows. Each sum
-has the same products in the same order.
+In C (Zen 4, nothing else on the machine) float32 33x777x1001 took 550 us before and 495 so, and 489 with prefetches of rows to
+come, which help beside neighbours (`weft.codegen.cpu.fill_panels`). Each sum has the same products in the same order.
 
 The vectors that were packed are multiplied from registers. Read back from the panel they took longer than packing first: each
 waits until the store that it reads has left the core's buffers.
@@ -33,8 +34,9 @@ from weft.ir.cpu import ClaimOp, MultiplyOp, PackOp
 from weft.ir.types import layout_of, shape_of
 from weft.target import PRODUCTS
 
-_MOST: Final = 2
-"""So many words, or pairs of them, are packed at once, at most."""
+TOGETHER: Final = 2
+"""The vectors of the right panel that are packed at once, and so the words, or pairs of them, at most. One at a time, wrapped
+float32 33x777x1001 in tiles of 16x16x16 took 1.03 times as long."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def filled_by_groups(op: scf.IfOp, schedule_of: Callable[[Block], Schedule]) -> 
         return None
     panel = pack.geometry
     rows = shape_of(pack.value)[0]
-    if PRODUCTS[product.instruction.data].rows or rows < _MOST * panel.group:
+    if PRODUCTS[product.instruction.data].rows or rows < TOGETHER * panel.group:
         return None
     if layout_of(pack.value).in_size("lane") > panel.width:
         return None

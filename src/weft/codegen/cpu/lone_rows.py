@@ -47,8 +47,8 @@ MOST: Final = 8 << 10
 
 
 def rows_apart(load: tile.LoadOp, axis: int, facts: Mapping[SSAValue, AxisInfo]) -> int:
-    """A power of two that divides the bytes from a row that is loaded to the next, 1 where nothing is known; 0 where it loads no
-    rows, or all are the same. Rows are along ``axis``."""
+    """A power of two that divides the bytes from a row that is loaded to the next, 1 where nothing is known; 0 where all rows
+    are the same, and for tiles of one axis, which have an element a row or none. Rows are along ``axis``."""
     if len(shape_of(load.pointer)) == 1:
         return 0
     if len(shape_of(load.pointer)) > 2:

@@ -40,6 +40,8 @@ def multiply(registers: Registers, op: MultiplyOp) -> None:
 class _SquareProduct(Product):
     """By an instruction that multiplies two rows by two columns, of two words each. A register of sums has two rows of two."""
 
+    words = 2
+
     def _arranged(self, sums: list[ir.Value]) -> list[ir.Value]:
         """Of two rows the first halves, then the second ones."""
         columns, result = self.block.columns, list[ir.Value](sums)
@@ -51,8 +53,6 @@ class _SquareProduct(Product):
                     order_ = ir.Constant(ir.VectorType(I32, 4), order)
                     result[i] = self.builder.shuffle_vector(upper, lower, order_)
         return result
-
-    words = 2
 
     def _step(self, a: ir.Value, right: list[ir.Value], k: int, sums: list[ir.Value]) -> list[ir.Value]:
         builder, block, columns = self.builder, self.block, self.block.columns

@@ -16,6 +16,9 @@ integers as unsigned ones, the panel has them 128 higher, and 128 times the righ
     sum (a + 128) b - 128 sum b = sum a b        modulo 2^32, in which the instructions add; none of them saturates
 
 That excess depends on the right panel alone. It is computed once, and lies behind the panel.
+
+A right panel that nothing else reads is filled here, group by group, by the first block of rows
+(`weft.codegen.cpu.filling_groups`).
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from llvmlite import ir
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.counted import over_blocks, over_steps
 from weft.codegen.cpu.fill_panels import fill_group, prepare
-from weft.codegen.cpu.filling_groups import GroupFilling, Packed
+from weft.codegen.cpu.filling_groups import TOGETHER, GroupFilling, Packed
 from weft.codegen.cpu.microkernel import RegisterBlock
 from weft.codegen.cpu.next_rows import NextRows
 from weft.codegen.cpu.values import Registers
@@ -51,10 +54,6 @@ _LONG: Final = 512
 _UNROLL_LONG: Final = 2
 """The words that a multiplication by vectors of so many bits goes through at once, in the place of `UNROLL`. On Zen 4 products
 took as long with 1, 2 and 4, and LLVM 2 of 60 ms less with 2. With 2, those by shorter vectors took up to 1.07 times as long."""
-
-_TOGETHER: Final = 2
-"""The vectors of the right panel that are packed at once while its first rows are multiplied. One at a time, wrapped float32
-33x777x1001 in tiles of 16x16x16 took 1.03 times as long."""
 
 
 def product_block(target: CpuTarget, dtype: DType, m: int, width: int, bits: int = 0) -> RegisterBlock:
@@ -141,7 +140,7 @@ class Product:
         for slot, value in zip(slots, (*sums, *[ir.Constant(self.vector, None)] * len(excess)), strict=True):
             builder.store(value, slot)
         at_once = self.words * self.block.columns
-        deep = self.words * max(1, _TOGETHER // self.block.columns)
+        deep = self.words * max(1, TOGETHER // self.block.columns)
         type_ = ir.VectorType(self.word, self.block.lanes)
         places = [self._registers.entry.alloca(type_) for _ in range(deep * self.block.columns)]
 

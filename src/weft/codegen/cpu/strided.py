@@ -7,8 +7,8 @@ active and their distances from lane 0 follow from the pointers, there are two b
    masks, where the machine stores all sizes so (AVX-512). `weft.layout.memory.windows` says what windows may touch.
 2. *Scalars.* Lane by lane, from one address and the distances. That is for elements, and CPUs (`weft.target.TUNING`), that have
    no fast gather: a gather of LLVM's would take the addresses out of a vector. The distances may be run-time numbers
-   (`weft.transforms.affine`). Most often these are 1 or 2: loops that do nothing but store have a version whose loads go by
-   every second element, in windows (`every_second`).
+   (`weft.transforms.affine`). Loops whose only effect are stores have a version whose loads go by every second element, in
+   windows (`every_second`).
 
 Elements between those that a register has are read, and not used: other programs may write them meanwhile. They are never
 written.
