@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fake_cuda import FakeDriver
 from weft import dtypes
-from weft.runtime.memory import _DLTensor as DLTensor  # pyright: ignore[reportPrivateUsage]
+from weft.runtime.memory import DLTensor
 
 
 class OnCard:

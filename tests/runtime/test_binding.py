@@ -186,7 +186,7 @@ def test_grids_that_are_equal_to_one_before() -> None:
     """1.0 is no grid after 1 was one, though equal to it; a bool is."""
     launcher = add[(1,)]
     assert add[(1,)] is launcher
-    assert add[(True,)].args[2] == add[(1,)].args[2] == (1, 1, 1)
+    assert add[(True,)].args[0] == add[(1,)].args[0] == (1, 1, 1)
     wrong: list[Any] = [(1.0,), (2**31,), (-1,), ([1],)]
     for grid in wrong:
         with pytest.raises((TypeError, ValueError), match="^kernel 'add': "):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import signal
 import threading
 import weakref
@@ -14,11 +15,26 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft.runtime import executor
+from weft.codegen import compile as compiler
+from weft.runtime import captured, direct, executor
 
 pytestmark = pytest.mark.jit
 
+assert compiler is not None  # native code is compiled where the compiler has been loaded
+
 STEP = tl.constexpr(1)
+
+
+@pytest.fixture(autouse=True, params=["native", "python"])
+def through(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What repeats launches: native code, or Python, which takes those over that native code does not."""
+    if request.param == "python":
+
+        def launched(_: Any, launch: Callable[[], None]) -> Callable[[], None]:
+            return launch
+
+        monkeypatch.setattr(captured, "_direct", launched)
+    return request.param
 
 
 @weft.jit
@@ -323,13 +339,19 @@ def test_what_a_handler_raises_leaves_a_launch_that_works(monkeypatch: pytest.Mo
         assert x[0] == expected
 
 
-def test_a_word_that_stops_is_forgotten() -> None:
+def test_a_word_that_stops_is_forgotten(through: str) -> None:
     """The watch may be late and stop or pause a launch that has ended."""
     x = np.zeros(1, np.int32)
     again = counting[(1,)].bind(x)
     again()
-    closure = dict(zip(again.__code__.co_freevars, again.__closure__ or (), strict=True))
-    workspace = closure["workspace"].cell_contents
+    if through == "native":
+        shared = direct.process()
+        assert inspect.isbuiltin(again)
+        assert shared is not None
+        workspace = shared.workspace
+    else:
+        closure = dict(zip(again.__code__.co_freevars, again.__closure__ or (), strict=True))
+        workspace = closure["workspace"].cell_contents
     for harm in (workspace.stop, workspace.pause):
         harm()
         again()

@@ -58,7 +58,7 @@ def launches(monkeypatch: pytest.MonkeyPatch, taken: int) -> tuple[Watched, Call
     """A pool for which native code took so long, and a launch on so many programs, which says whether threads were offered it."""
     pool = Watched(4, taken)
     monkeypatch.setattr(executor, "pool", lambda: pool)
-    monkeypatch.setattr(executable, "_WAKING", 10_000)
+    monkeypatch.setattr(executable, "WAKING", 10_000)
     count._executables.clear()  # pyright: ignore[reportPrivateUsage]
     steps = np.zeros(1, np.int32)
 
@@ -147,7 +147,7 @@ def test_failures_of_the_first_program_and_of_later_ones(monkeypatch: pytest.Mon
         tl.device_assert(tl.program_id(0) != tl.load(bad), "bad")
         tl.store(x + tl.program_id(0), 1)
 
-    monkeypatch.setattr(executable, "_WAKING", 10**12)
+    monkeypatch.setattr(executable, "WAKING", 10**12)
     bad = np.full(1, -1, np.int32)
     for which in (-1, -1, 0, 5, -1, 7):
         x = np.zeros(8, np.int32)
@@ -165,7 +165,7 @@ def test_other_threads_launch_small_grids(monkeypatch: pytest.MonkeyPatch) -> No
     """The first program is run alone on any thread, and the others after it."""
     import threading
 
-    monkeypatch.setattr(executable, "_WAKING", 10**12)
+    monkeypatch.setattr(executable, "WAKING", 10**12)
     found: list[list[int]] = []
 
     def launch() -> None:

@@ -311,12 +311,13 @@ def _of_language(module: object) -> bool:
 
 @dataclass
 class References:
-    """The ``texts`` of functions and constants, the ``functions``, and the ``looks`` at the places where both were found: each
-    once, and none in the modules of the language, which do not change."""
+    """The ``texts`` of functions and constants, the ``functions``, the ``places`` where both were found, and the ``looks`` at
+    these: each once, and none in the modules of the language, which do not change."""
 
     texts: list[str] = field(default_factory=list[str])
     functions: set[KernelFunction] = field(default_factory=set["KernelFunction"])
     looks: list[Look] = field(default_factory=list[Look])
+    places: list[Place] = field(default_factory=list[Place])
     _known: set[tuple[int, int | str]] = field(default_factory=set[tuple[int, int | str]])
 
     def look_at(self, *places: Place) -> None:
@@ -326,6 +327,7 @@ class References:
             place = id(mapping), id(name) if mapping is None else name
             if not _of_language(module) and place not in self._known:
                 self._known.add(place)
+                self.places.append((mapping, name, value))
                 if mapping is None:
                     self.looks.append((_cell_value, name, value))
                 elif value is None or value is MISSING:  # `get` gives None for a name that is gone

@@ -183,12 +183,24 @@ class ParameterList:
     def arranged(self) -> Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]:
         """`values` and the remaining keywords, unchecked, by Python's own rules for calls; `TypeError` where a call does not fit,
         or where Python has no function with such parameters."""
+        return self._function(f"(({''.join(f'{name}, ' for name in self.names)}), {self._rest})")
+
+    @cached_property
+    def named(self) -> Callable[..., dict[str, Any]]:
+        """As `arranged`: the dict of all values by name, as a function that gives a grid takes it."""
+        return self._function(f"{{{''.join(f'{name!r}: {name}, ' for name in self.names)}}}")
+
+    @property
+    def _rest(self) -> str:
+        """A name that no parameter has."""
+        return "_" * (1 + max(map(len, self.names), default=0))
+
+    def _function(self, result: str) -> Callable[..., Any]:
+        """A function with the kernel's parameters, and with any other keywords, given the text of its result."""
         given = {f"_default_{name}": value for name, value in self.defaults.items()}
         listed = [f"{name}=_default_{name}" if name in self.defaults else name for name in self.names]
-        rest = "_" * (1 + max(map(len, self.names), default=0))
-        values = "".join(f"{name}, " for name in self.names)
         try:
-            return eval(f"lambda {', '.join([*listed, f'**{rest}'])}: (({values}), {rest})", given)
+            return eval(f"lambda {', '.join([*listed, f'**{self._rest}'])}: {result}", given)
         except SyntaxError:  # a default before a parameter without one, as keyword-only parameters may have it
             return _fits_nothing
 

@@ -33,6 +33,7 @@ from weft.runtime.executable import Executable
 from weft.runtime.executor import pool
 from weft.runtime.memory import is_numpy_array
 from weft.runtime.place import CURRENT
+from weft.runtime.plans import Call, Plans
 
 if TYPE_CHECKING:
     from weft.frontend.source import References
@@ -76,7 +77,7 @@ def captured(held: Held) -> Callable[[], None]:
             check()
             executable.launch(bound, grid)
 
-        return launch
+        return _direct(held, launch)
 
     main = threading.main_thread().ident
     entry, workspace = code.entry, code.standing(bound, grid)
@@ -108,7 +109,18 @@ def captured(held: Held) -> Callable[[], None]:
             code.end(workspace, status)
         free.append(mine)
 
-    return launch_small
+    return _direct(held, launch_small)
+
+
+def _direct(held: Held, launch: Callable[[], None]) -> Callable[[], None]:
+    """``launch``, in native code where that can be (`weft.runtime.plans`)."""
+    _, references, executable, bound, grid = held
+    if not isinstance(executable, Executable):
+        return launch
+    values = tuple(bound.values)
+    plans = Plans(launch, (grid, *values))
+    plans.add(executable, references, Call(values, {}, bound.parameters, bound.key))
+    return plans.function
 
 
 def _asked(bound: Bound) -> dict[str, Callable[[], Any]]:

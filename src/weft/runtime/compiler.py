@@ -45,11 +45,12 @@ def artifact_for(kernel: KernelFunction, signature: Mapping[str, Argument], opti
     stages = begun(kernel)
     artifact = build(kernel, signature, options, stages)
     if key is not None:
-        from weft.runtime import spinning  # here, for it needs this module
+        from weft.runtime import direct, spinning  # here, for they need this module
 
         with stages.part("store"):
             cache.store(key, artifact)
             spinning.prepare()
+            direct.prepare()
     return artifact
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import struct
 from collections.abc import Callable, Sequence
@@ -17,10 +18,10 @@ from weft.runtime.parted import Parted
 from weft.runtime.printing import Printer
 from weft.runtime.workspace import ARGUMENTS, HEAD, Workspace, give, take
 
-_WAKING: int = 12_000
+WAKING: int = 12_000
 """Nanoseconds of work that are worth more threads where these look for it, or will look for the next launch
 (`weft.runtime.spinning`). Sharing a launch takes 3,000 where these look, and twice that with cold caches."""
-_SLEEPING: int = 60_000
+SLEEPING: int = 60_000
 """The same of a launch that comes alone, where they sleep: waking takes 3,000 where a core is idle, and 50,000 in a virtual
 machine."""
 _SMALL: Final = 1 << 16
@@ -60,8 +61,9 @@ class Executable:
         self._scratch = artifact.scratch
         self._copies = artifact.copies
         self._prints = artifact.prints
-        self._pace = math.inf  # nanoseconds for each program in the last launch that several threads could share
-        self._late = False  # whether that launch took longer than it should
+        self.pace = (ctypes.c_double * 2)(math.inf, False)
+        """Nanoseconds for each program in the last launch that several threads could share, and whether that launch took longer
+        than it should."""
         self._parted = Parted(artifact, phases) if artifact.sums and phases is not None else None
         self._code = loader.load(artifact.object, artifact.symbol)
         self.address = self._code.address
@@ -132,11 +134,11 @@ class Executable:
         """`Pool.run` on several threads; on this one where waking others would take longer than all programs. So it was in the
         launch before, by its time for each program, and the first program did not take long now. Where later ones do twice in
         a row (once, it may have waited for a core), other threads help from then on. A launch that follows another at once may be
-        shorter: threads that were woken for it will look for the next."""
+        shorter: threads that were woken for it will look for the next. Native code does the same (`weft.runtime.direct_code`)."""
         entry = self.entry
         began = perf_counter_ns()
-        limit = _WAKING if pool.is_busy(began) else _SLEEPING
-        if total * self._pace < limit:
+        limit = WAKING if pool.is_busy(began) else SLEEPING
+        if total * self.pace[0] < limit:
             workspace.pause()
             status = pool.lead(entry, workspace, once=True)
             if status != executor.PAUSED:
@@ -145,21 +147,57 @@ class Executable:
                 failed = pool.alone(entry, workspace)
                 pool.ended = perf_counter_ns()
                 pace = (pool.ended - began) / total
-                late, self._late = self._late, total * pace >= limit
-                if late or not self._late:
-                    self._pace = pace
+                late, self.pace[1] = self.pace[1], total * pace >= limit
+                if late or not self.pace[1]:
+                    self.pace[0] = pace
                 return failed
-        failed = pool.run(entry, workspace, self._scratch + self._copies, width, kept, self.address)
-        self._pace, self._late = workspace.taken * width / total, False
+        return self._on_several(pool, workspace, total, width, kept)
+
+    def _on_several(self, pool: executor.Pool, workspace: Workspace, total: int, width: int, kept: object) -> int:
+        """`Pool.run` on several threads."""
+        failed = pool.run(self.entry, workspace, self._scratch + self._copies, width, kept, self.address)
+        self.pace[:] = workspace.taken * width / total, False
         pool.ended = perf_counter_ns()
         return failed
+
+    def spread(self, workspace: Workspace, kept: object) -> None:
+        """Runs the rest of a launch that is packed in ``workspace`` on several threads; ``kept`` is held until none runs it.
+        Raises as `launch`."""
+        pool, total = executor.pool(), workspace.programs
+        if self._on_several(pool, workspace, total, min(pool.threads, total), kept):
+            raise self._failure(workspace.fault(), Bound())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a launch is its slots and nothing else: the kernel neither checks nor prints."""
+        return not self.checked and not self._prints
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The parameters that the kernel may write through."""
+        return self.artifact.written
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of scratch memory a thread needs, in a shared launch, too."""
+        return self._scratch + self._copies
+
+    @property
+    def slots(self) -> int:
+        """How many slots a launch has."""
+        return self._slots
+
+    @property
+    def least(self) -> int:
+        """The programs of the smallest grid that is run whole, whatever it was like before (`weft.runtime.parted`)."""
+        return 1 if self._parted is None else executor.pool().threads
 
     @property
     def is_small(self) -> bool:
         """Whether launches may keep memory for native code of their own: the kernel neither checks nor prints, needs little, and
         was not so long that it is run in parts."""
         parted = self._parted is not None and self._parted.is_worth
-        return not self.checked and not self._prints and self._scratch <= _SMALL and not parted
+        return self.is_plain and self._scratch <= _SMALL and not parted
 
     def standing(self, bound: Bound, grid: Grid) -> Workspace:
         """A launch on one thread, packed to be repeated. Raises as `launch` for a read-only array."""
@@ -175,7 +213,9 @@ class Executable:
 
     def end(self, workspace: Workspace, status: int) -> None:
         """Goes on where native code in this thread returned ``status``, to the end. Raises as `launch`."""
-        if executor.finish(self.entry, workspace, status):
+        if status == executor.PAUSED:
+            status = executor.pool().alone(self.entry, workspace)
+        if status and executor.finish(self.entry, workspace, status):
             raise self._failure(workspace.fault(), Bound())
 
     def brief(self, grid: Grid) -> Callable[[Sequence[Slot]], None]:

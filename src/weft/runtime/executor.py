@@ -142,11 +142,20 @@ class Pool:
     def __init__(self, threads: int):
         self.threads = threads
         self.watch = Watch()
-        self.ended = -SPIN
+        self._ended = ctypes.c_int64(-SPIN)
+        self.address_of_ended = ctypes.addressof(self._ended)
         self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._numbers = itertools.count()
         self._boxes: Boxes | None = None
         self._posted: dict[int, Job] = {}
+
+    @property
+    def ended(self) -> int:
+        return self._ended.value
+
+    @ended.setter
+    def ended(self, now: int) -> None:
+        self._ended.value = now
 
     def is_busy(self, now: int) -> bool:
         """Whether launches come one after the other: workers look for the next one, or would if they had been woken for the

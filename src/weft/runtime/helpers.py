@@ -18,8 +18,17 @@ _HELD: Final[list[loader.LoadedCode]] = []
 
 
 def native(symbol: str, version: str, text: Callable[[], str] | None) -> int | None:
-    """The address of the function ``symbol`` of some LLVM IR that ``version`` stands for. Where it is not on disk, ``text`` is
-    compiled and stored; None where ``text`` is None, and where the object cannot be loaded."""
+    """The address of what `loaded` gives, which stays loaded."""
+    code = loaded(symbol, version, text)
+    if code is None:
+        return None
+    _HELD.append(code)
+    return code.address
+
+
+def loaded(symbol: str, version: str, text: Callable[[], str] | None) -> loader.LoadedCode | None:
+    """The function ``symbol`` of some LLVM IR that ``version`` stands for. Where it is not on disk, ``text`` is compiled and
+    stored; None where ``text`` is None, and where the object cannot be loaded."""
     key = cache.key_of(symbol, version, machine_key(), llvm_key())
     found = cache.load(key)
     if found is None:
@@ -28,11 +37,9 @@ def native(symbol: str, version: str, text: Callable[[], str] | None) -> int | N
         found = Artifact(_compiled(text()), symbol, 0, ())
         cache.store(key, found)
     try:
-        code = loader.load(found.object, symbol)
+        return loader.load(found.object, symbol)
     except RuntimeError:
         return None
-    _HELD.append(code)
-    return code.address
 
 
 def _compiled(text: str) -> bytes:

@@ -13,8 +13,8 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, overload
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 from weft.frontend.signature import Argument
 from weft.frontend.source import KernelFunction, References
@@ -27,11 +27,12 @@ from weft.runtime.captured import Held, captured
 from weft.runtime.errors import OutOfResources
 from weft.runtime.executable import Executable
 from weft.runtime.keywords import check_keywords
+from weft.runtime.launchers import Launcher, Placed, named_gpu
 from weft.runtime.place import CURRENT, Place, card_of
-from weft.runtime.shortcuts import Compiled, Route
+from weft.runtime.plans import Call, Plans
+from weft.runtime.shortcuts import Compiled, Known, Route, Ways
 from weft.semantics import get as get_semantics
 from weft.target import GpuTarget
-from weft.target import gpu as gpu_of_name
 
 if TYPE_CHECKING:
     from weft.emulator import Profile
@@ -44,7 +45,7 @@ Launchable: TypeAlias = "Executable | EmulatedKernel | CardKernel"
 
 GridOf: TypeAlias = Grid | Callable[[dict[str, Any]], int | Sequence[int]]
 
-Found: TypeAlias = tuple[Executable, Sequence[Slot]]
+Found: TypeAlias = tuple[Known, Sequence[Slot]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,6 @@ class Lesson:
 
 
 _TRUE: Final = frozenset({"1", "on", "true", "yes"})
-
-
-def named_gpu(target: str | GpuTarget) -> GpuTarget:
-    """A GPU by its name, or itself."""
-    return gpu_of_name(target) if isinstance(target, str) else target
 
 
 def _checked_by_default() -> bool:
@@ -103,6 +99,7 @@ class JITFunction(KernelFunction):
         self.knows_strides = False
         self._unspecialised = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
         self._executables = Compiled()
+        self._ways = Ways()
         self._compiled_from = References()
         self._lock = threading.RLock()
 
@@ -117,20 +114,37 @@ class JITFunction(KernelFunction):
     def __getitem__(self, grid: GridLike) -> Launcher:
         """The launcher for a grid: sizes (1 to 3 ints), or a function of the dict of all arguments that returns
         them."""
-        line: Any = grid
-        if line.__class__ is tuple and len(line) == 1 and type(line[0]) is int:  # as in most launches
-            return self._of_size(line[0])
-        return Launcher(self._launch, None, None, grid if callable(grid) else grid_of(self.name, grid))
+        sizes: Any = grid
+        if sizes.__class__ is tuple:  # as in most launches
+            for size in sizes:
+                if type(size) is not int:
+                    break
+            else:
+                return self._of_sizes(sizes)
+        return self._launcher(grid if callable(grid) else grid_of(self.name, grid))
+
+    def _launcher(self, grid: GridOf) -> Launcher:
+        native = self._plans.count and not callable(grid)
+        launcher = Launcher(self._plans.function if native else self._launch_first, grid)
+        launcher.kernel = self
+        return launcher
 
     @cached_property
-    def _of_size(self) -> Callable[[int], Launcher]:
-        """The launcher for a grid of one dimension, and the last ones that were asked for."""
+    def _of_sizes(self) -> Any:
+        """The launcher for a grid of ints, and the last ones that were asked for."""
 
         @lru_cache(64)
-        def launcher(size: int) -> Launcher:
-            return Launcher(self._launch, None, None, grid_of(self.name, (size,)))
+        def launcher(sizes: tuple[int, ...]) -> Launcher:
+            return self._launcher(grid_of(self.name, sizes))
 
         return launcher
+
+    @cached_property
+    def _plans(self) -> Plans:
+        """What launches directly."""
+        plans = Plans(self._launch_here)
+        self._executables.forgotten = plans.clear
+        return plans
 
     def on(self, target: str | GpuTarget) -> Placed[None]:
         """The kernel for launches on a GPU in the emulator: ``kernel.on("sm_90")[grid](...)``; see `weft.emulate`."""
@@ -148,26 +162,60 @@ class JITFunction(KernelFunction):
     def __reduce__(self) -> str:
         return self.__qualname__  # pickled by name, as functions are
 
-    def _launch(
-        self, target: GpuTarget | None, profiles: list[Profile] | None, grid: GridOf, /, *args: Any, **keywords: Any
-    ) -> None:
-        """Runs the kernel: in the emulator on ``target``, or where the arrays are. ``profiles`` gets what an emulated launch
-        did."""
+    def _launch_first(self, grid: GridOf, /, *args: Any, **keywords: Any) -> None:
+        """Launches by a plan, or through Python: from launchers that are older than the plans, and on a grid that a function of
+        all arguments gives."""
+        if self._plans.count and callable(grid):
+            try:
+                named = self._list.named(*args, **keywords)
+            except TypeError:
+                pass
+            else:
+                grid = grid_of(self.name, grid(named))
+        self._plans.function(grid, *args, **keywords)
+
+    def _launch_here(self, grid: GridOf, /, *args: Any, **keywords: Any) -> None:
+        """Runs the kernel where the arrays are; native code has the launches that fit a plan."""
         lesson = None
-        if target is None and (arranged := self._arranged(args, keywords)) is not None:
+        if (arranged := self._arranged(args, keywords)) is not None:
             values, options = arranged
             if callable(grid):
                 grid = self._sizes(grid, values)
             found = self._found(values, options)
             if isinstance(found, tuple):
+                known, slots = found
                 if grid[0] and grid[1] and grid[2]:
-                    executable, slots = found
-                    executable.run(slots, grid, None, (executable, values))
+                    known.executable.run(slots, grid, None, (known, values))
+                if (way := (len(args), *keywords)) not in known.calls and self._plans.may_grow():
+                    call = Call(args, keywords, self._list.parameters, known.key)
+                    if self._plan(known.executable, call):
+                        known.calls.add(way)
                 return
             lesson = found
+        self._launch(None, None, grid, args, keywords, lesson)
+
+    def _launch(
+        self,
+        target: GpuTarget | None,
+        profiles: list[Profile] | None,
+        grid: GridOf,
+        args: tuple[Any, ...],
+        keywords: Mapping[str, Any],
+        lesson: Lesson | None = None,
+    ) -> None:
+        """Runs the kernel: in the emulator on ``target``, or where the arrays are. ``profiles`` gets what an emulated launch
+        did."""
         executable, bound, sizes = self._prepared(target, grid, args, keywords)
         if lesson is not None:
             self._learn(lesson, executable, bound)
+        if isinstance(executable, Executable) and bound.parameters is self._list.parameters:
+            way = (executable.address, *bound.key, len(args), *keywords)
+            if (
+                self._ways.may_ask(way)
+                and self._plans.may_grow()
+                and self._plan(executable, Call(args, keywords, bound.parameters, bound.key))
+            ):
+                self._ways.add(way)
         if sizes[0] and sizes[1] and sizes[2]:
             profile = executable.launch(bound, sizes)
             if profiles is not None and profile is not None:
@@ -219,10 +267,10 @@ class JITFunction(KernelFunction):
         known = route.known.get(facts)
         if known is None:
             return Lesson(route, facts)
-        executable, pick = known
+        executable, pick = known.executable, known.pick
         if pick is not None:
             slots = pick(slots)
-        return executable, (*slots, *executable.measures(route.extents(*values))) if executable.measured else slots
+        return known, (*slots, *executable.measures(route.extents(*values))) if executable.measured else slots
 
     def _learn(self, lesson: Lesson, executable: Launchable, bound: Bound) -> None:
         """Remembers where facts lead, unless the code was forgotten since, or needs more than slots."""
@@ -230,6 +278,19 @@ class JITFunction(KernelFunction):
             with self._lock:
                 if any(known is executable for known in self._executables.values()):
                     lesson.route.learn(lesson.facts, executable, bound.key)
+
+    def _plan(self, executable: Executable, call: Call) -> bool:
+        """Makes a plan for launches like one that found ``executable``, unless the code was forgotten since. Returns False where
+        that may be asked again."""
+        with self._lock:
+            references = self._compiled_from
+            if references.moved() or all(one is not executable for one in self._executables.values()):
+                return False
+            before = self._plans.function
+            decided = self._plans.add(executable, references, call)
+            if self._plans.function is not before:
+                self._of_sizes.cache_clear()  # its launchers have the function before
+            return decided
 
     def _prepared(
         self, target: GpuTarget | None, grid: GridOf, args: tuple[Any, ...], keywords: Mapping[str, Any]
@@ -250,11 +311,11 @@ class JITFunction(KernelFunction):
         return self._executable(place, bound, parameters.options(keywords)), bound, grid
 
     def _emulated(self, target: GpuTarget, grid: GridOf, /, *args: Any, **keywords: Any) -> None:
-        self._launch(target, None, grid, *args, **keywords)
+        self._launch(target, None, grid, args, keywords)
 
     def _profiled(self, target: GpuTarget, grid: GridOf, /, *args: Any, **keywords: Any) -> Profile:
         profiles: list[Profile] = []
-        self._launch(target, profiles, grid, *args, **keywords)
+        self._launch(target, profiles, grid, args, keywords)
         if not profiles:
             raise ValueError(f"kernel '{self.name}': the grid has no programs, so there is nothing to profile")
         return profiles[0]
@@ -326,6 +387,8 @@ class JITFunction(KernelFunction):
         """Notes what globals and helpers are now, and forgets code that was compiled for others."""
         with self._lock:
             before, self._compiled_from = self._compiled_from, self.references()
+            self._executables.forget_ways()
+            self._ways.clear()
             if before.texts != self._compiled_from.texts:
                 self._executables.clear()
 
@@ -359,46 +422,6 @@ class JITFunction(KernelFunction):
     def warmup(self, *args: Any, grid: GridLike = (1,), **keywords: Any) -> CompiledHandle:
         """Triton's spelling of `compile`; ``grid`` changes nothing."""
         return self.compile(*args, target=None, **keywords)
-
-
-class Launcher(partial[None]):
-    """A kernel with its grid: launches when called with the arguments."""
-
-    __slots__ = ()
-
-    def bind(self, *args: Any, **keywords: Any) -> Callable[[], None]:
-        """Prepare a launch, without running it. Return a function without parameters that runs it.
-
-            again = step[(8,)].bind(x, y, n, BLOCK=128)
-            for _ in range(1000):
-                again()
-
-        Each call reads and writes the elements that the arrays have then. Everything else is as it was: the numbers, the
-        compile-time values, the grid (a function of the arguments is called once), dtypes and strides. The arrays are kept alive.
-
-        Raises: as a launch does. The function raises RuntimeError, and runs nothing, where the memory of a NumPy array or a
-        tensor of PyTorch has moved, a global or a helper of the kernel has changed, or launches are run elsewhere
-        (`weft.emulate`). Then bind again.
-        """
-        kernel: JITFunction = self.func.__self__  # pyright: ignore[reportFunctionMemberAccess]
-        return kernel.captured(self.args[2], args, keywords)
-
-
-Result = TypeVar("Result")
-
-
-class Placed(Generic[Result]):
-    """A kernel with the GPU on which its launches are emulated."""
-
-    def __init__(self, kernel: JITFunction, launch: Callable[..., Result], target: str | GpuTarget):
-        self.kernel = kernel
-        self.target = named_gpu(target)
-        self._launch = launch
-
-    def __getitem__(self, grid: GridLike) -> Callable[..., Result]:
-        """The launcher for a grid, as `JITFunction.__getitem__`."""
-        chosen = grid if callable(grid) else grid_of(self.kernel.name, grid)
-        return partial(self._launch, self.target, chosen)
 
 
 @overload

@@ -199,7 +199,9 @@ def _interface_memory(value: Any) -> Memory:
     return numpy_memory(np.asarray(value))
 
 
-class _DLTensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
+    """``DLTensor`` of dlpack.h."""
+
     _fields_: ClassVar = [
         ("data", ctypes.c_void_p),
         ("device_type", ctypes.c_int32),
@@ -221,12 +223,12 @@ class _VersionedTensor(ctypes.Structure):
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
-        ("tensor", _DLTensor),
+        ("tensor", DLTensor),
     ]
 
 
 _capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
-_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
 
@@ -246,13 +248,13 @@ def dlpack_memory(value: Any, *, cards: bool = False) -> Memory:
     except TypeError:  # a producer from before DLPack 1.0
         capsule = value.__dlpack__(**wanted)
     name: bytes = _capsule_name(capsule)
-    pointer = _capsule_pointer(capsule, name)
+    pointer = capsule_pointer(capsule, name)
     read_only = False
     if name == b"dltensor_versioned":
         versioned = _VersionedTensor.from_address(pointer)
         tensor, read_only = versioned.tensor, bool(versioned.flags & _READ_ONLY_FLAG)
     else:
-        tensor = _DLTensor.from_address(pointer)
+        tensor = DLTensor.from_address(pointer)
     dtype = _DLPACK_DTYPES.get((tensor.code, tensor.bits))
     if dtype is None or tensor.lanes != 1:
         raise MemoryRefused(

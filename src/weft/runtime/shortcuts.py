@@ -41,6 +41,7 @@ import numpy as np
 from weft.dtypes import DType
 from weft.runtime import addresses
 from weft.runtime.arguments import CONSTANT_TYPES, Parameter, Slot, Token, Wide, apart, constant_token
+from weft.runtime.tensors import is_tensor
 
 if TYPE_CHECKING:
     from weft.runtime.executable import Executable
@@ -76,13 +77,6 @@ _TENSOR: Final = _Form(
 )
 
 
-def _is_tensor(kind: type) -> bool:
-    """Whether instances are tensors of PyTorch that are nothing but memory; a subclass may be anything."""
-    torch = sys.modules.get("torch")
-    known = hasattr(getattr(torch, "_C", None), "TensorBase")
-    return known and kind in (torch.Tensor, torch.nn.Parameter)  # pyright: ignore[reportOptionalMemberAccess]
-
-
 def _form(parameter: Parameter, kind: type) -> _Form | None:
     """How a route reads a value of a type for a parameter; None where it does not."""
     if parameter.constexpr:
@@ -91,19 +85,31 @@ def _form(parameter: Parameter, kind: type) -> _Form | None:
         return _WIDE
     if kind is np.ndarray and addresses.WORDS is None:
         return None
-    return _FORMS.get(kind) or (_TENSOR if _is_tensor(kind) else None)
+    return _FORMS.get(kind) or (_TENSOR if is_tensor(kind) else None)
+
+
+@dataclass(eq=False, slots=True)
+class Known:
+    """What facts lead to: the code, what chooses its slots among all (None: all of them), and the tokens of the parameters.
+    ``calls`` are the ways in which launches wrote their arguments, for each of which a plan was asked once
+    (`weft.runtime.plans`)."""
+
+    executable: Executable
+    pick: Callable[[Any], Any] | None
+    key: tuple[Token, ...]
+    calls: set[Hashable] = field(default_factory=set[Hashable])
 
 
 @dataclass(eq=False)
 class Route:
-    """Launches of one kind: ``look`` is the generated function, ``known`` what its facts lead to, with what chooses the slots
-    among all (None: all of them). ``slots`` are the parameters that have one. ``text`` is that of `extents`, in its ``space``."""
+    """Launches of one kind: ``look`` is the generated function, ``known`` what its facts lead to. ``slots`` are the parameters
+    that have one. ``text`` is that of `extents`, in its ``space``."""
 
     look: Callable[..., Looked | None]
     slots: tuple[int, ...]
     text: str = ""
     space: dict[str, Any] = field(default_factory=dict[str, Any])
-    known: dict[Hashable, tuple[Executable, Callable[[Any], Any] | None]] = field(default_factory=dict[Any, Any])
+    known: dict[Hashable, Known] = field(default_factory=dict[Hashable, "Known"])
 
     @cached_property
     def extents(self) -> Callable[..., tuple[tuple[int, int], ...]]:
@@ -116,7 +122,7 @@ class Route:
         if len(self.known) >= _MOST_FACTS:
             self.known.clear()
         chosen = [at for at, parameter in enumerate(self.slots) if isinstance(key[parameter], str)]
-        self.known[facts] = executable, None if len(chosen) == len(self.slots) else _picking(chosen)
+        self.known[facts] = Known(executable, None if len(chosen) == len(self.slots) else _picking(chosen), tuple(key))
 
 
 _NOWHERE: Final = Route(lambda *values: None, ())
@@ -124,23 +130,57 @@ _NOWHERE: Final = Route(lambda *values: None, ())
 
 
 class Compiled(dict[Hashable, Any]):
-    """A kernel's compiled code by place, options and tokens, and the ``routes`` to it by the types of values and options."""
+    """A kernel's compiled code by place, options and tokens, and the ``routes`` to it by the types of values and options. Where
+    what leads there is forgotten, ``forgotten`` is called."""
 
     def __init__(self) -> None:
         super().__init__()
         self.routes: dict[Hashable, Route] = {}
+        self.forgotten: Callable[[], None] = lambda: None
         self._seen: set[Hashable] = set()
 
     def clear(self) -> None:
         """Forgets all code, and what leads to it."""
         super().clear()
+        self.forget_ways()
+
+    def forget_ways(self) -> None:
+        """Forgets what leads to the code, which remains."""
         self.routes.clear()
+        self.forgotten()
 
     def add_route(self, kind: Hashable, kernel: str, parameters: Sequence[Parameter], values: Sequence[Any]) -> None:
         """Makes a route for a kind that has none, the second time: a kind that is launched once is not worth one."""
         if kind in self._seen:
             self.routes[kind] = route(kernel, parameters, values) or _NOWHERE
         self._seen.add(kind)
+
+
+class Ways:
+    """What launches had that took no route: all that decides their code, and how they were written. What is launched once is not
+    worth a plan, and for no way a plan is asked twice."""
+
+    def __init__(self) -> None:
+        self._met: set[Hashable] = set()
+        self._asked: set[Hashable] = set()
+
+    def may_ask(self, way: Hashable) -> bool:
+        """Whether a launch had this way before, and none was `add`ed."""
+        if way in self._met:
+            return way not in self._asked
+        if len(self._met) >= _MOST_FACTS:
+            self.clear()
+        self._met.add(way)
+        return False
+
+    def add(self, way: Hashable) -> None:
+        """Notes that a plan was asked for."""
+        self._asked.add(way)
+
+    def clear(self) -> None:
+        """Forgets all."""
+        self._met.clear()
+        self._asked.clear()
 
 
 def _picking(chosen: Sequence[int]) -> Callable[[Any], Any]:

@@ -61,7 +61,17 @@ class StopOnSignal:
     def __init__(self) -> None:
         self._word = ctypes.c_void_p(0)
         self._previous = ctypes.c_void_p(0)
-        self.installed = False
+        self._installed = ctypes.c_int64(0)
+        self.address_of_installed = ctypes.addressof(self._installed)
+
+    @property
+    def installed(self) -> bool:
+        """Whether it is in place."""
+        return self._installed.value != 0
+
+    @installed.setter
+    def installed(self, installed: bool) -> None:
+        self._installed.value = installed
 
     @cached_property
     def _code(self) -> LoadedCode:

@@ -17,14 +17,19 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import ctypes
 import os
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from weft.runtime.sigint import StopOnSignal
 
 if TYPE_CHECKING:
     from weft.runtime.workspace import Workspace
+
+_LEADING, _ASLEEP = range(2)
+"""What the words of a watch say."""
 
 _IDLE_LOOKS: Final = 20
 """Looks without a launch after which the thread sleeps until the next one."""
@@ -37,7 +42,8 @@ def release(lock: _thread.LockType) -> None:
 
 
 class Watch:
-    """Looks every ``seconds`` whether ``leading``, the workspace of the main thread's launch, is in native code.
+    """Looks every ``seconds`` whether ``leading``, the workspace of the main thread's launch, is in native code. Or that which
+    ``direct`` gives is, where a word says so that native code writes (`weft.runtime.plans`).
 
     The thread starts with the first launch, and sleeps while nothing is launched (``asleep``). While
     ``handler`` is installed, SIGINT stops the launch; the main thread then calls `disarm` when it is back.
@@ -46,7 +52,11 @@ class Watch:
     def __init__(self, seconds: float = 0.05):
         self.seconds = seconds
         self.leading: Workspace | None = None
-        self.asleep = True
+        self.direct: Callable[[], Workspace] | None = None
+        self._words = (ctypes.c_int64 * 2)(0, True)
+        self.address_of_leading, self.address_of_asleep = (
+            ctypes.addressof(self._words) + 8 * word for word in (_LEADING, _ASLEEP)
+        )
         self._wakeup = _thread.allocate_lock()
         self._wakeup.acquire()
         self._started = False
@@ -61,8 +71,17 @@ class Watch:
         release(self._wakeup)
 
     @property
-    def _watching(self) -> bool:
-        return self.leading is not None
+    def asleep(self) -> bool:
+        return self._words[_ASLEEP] != 0
+
+    @asleep.setter
+    def asleep(self, asleep: bool) -> None:
+        self._words[_ASLEEP] = asleep
+
+    def _watched(self) -> Workspace | None:
+        if self.direct is not None and self._words[_LEADING]:
+            return self.direct()
+        return self.leading  # after an exception that of a launch which has ended, until the next one
 
     def disarm(self) -> None:
         """Have SIGINT do what it did before."""
@@ -71,16 +90,16 @@ class Watch:
     def _work(self) -> None:
         idle = 0
         while True:
-            if (workspace := self.leading) is not None:
+            if (workspace := self._watched()) is not None:
                 idle = 0
                 if os.name == "posix":
                     self.handler.install(workspace.stop_word)
                 workspace.pause()
-                if not self._watching:  # the main thread may have looked at the handler before
+                if self._watched() is None:  # the main thread may have looked at the handler before
                     self.disarm()
             elif (idle := idle + 1) > _IDLE_LOOKS:
                 idle = 0
                 self.asleep = True
-                if not self._watching:  # a launch that begins from here on finds the thread asleep
+                if self._watched() is None:  # a launch that begins from here on finds the thread asleep
                     self._wakeup.acquire()
             time.sleep(self.seconds)

@@ -99,6 +99,11 @@ class Workspace:
         return tuple((ctypes.c_int64 * 8).from_address(self.address + RECORD))
 
     @property
+    def programs(self) -> int:
+        """How many programs the launch has."""
+        return ctypes.c_int64.from_address(self.address + PROGRAMS).value
+
+    @property
     def outcomes(self) -> int:
         """A bit for each status that native code returned to workers that looked for the launch."""
         return ctypes.c_int64.from_address(self.address + TICKET + 8).value

@@ -228,7 +228,8 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
             grid = self._sizes(asked, values)
             found = self._found(values, options | {"debug": True} if knobs.runtime.debug else options)
             if isinstance(found, tuple):
-                executable, slots = found
+                known, slots = found
+                executable = known.executable
                 kernel = self._known().get(executable)
                 if kernel is not None:
                     if grid[0] and grid[1] and grid[2]:
