@@ -85,7 +85,9 @@ class CpuTarget:
 
 TUNING: Final[Mapping[str, tuple[str, ...]]] = {
     "fast-dpbf16ps": ("cooperlake", "znver4", "znver5"),
+    "far-prefetches": ("znver4",),
     "halved-loads": ("znver4",),
+    "loading-additions": ("x86_64",),
     "lone-rows": ("znver4",),
     "prefetch-rows": ("znver4",),
     "slow-gathers": ("znver4", "znver5"),
@@ -96,8 +98,11 @@ or a whole architecture.
 
 - ``fast-dpbf16ps``: one of AVX512-BF16 takes no longer than a multiply-add of float32. On Sapphire Rapids it takes four times as
   long, so that multiply-adds on operands cast to float32 are twice as fast.
+- ``far-prefetches``: loops that sum rows which a launch reads from memory prefetch far ahead (`weft.codegen.cpu.far_ahead`).
+  Measured on Zen 4 alone.
 - ``halved-loads``: loops over several arrays load 64 bytes as two vectors of 32 (`weft.codegen.cpu.halved_loads`). Measured on
   Zen 4 alone.
+- ``loading-additions``: instructions that add load one of their operands.
 - ``lone-rows``: rows of a certain length that share registers are summed one by one (`weft.codegen.cpu.lone_rows`). Measured on
   Zen 4 alone.
 - ``prefetch-rows``: loops that take rows far apart fetch the next one ahead (`weft.codegen.cpu.rows_ahead`). Measured on Zen 4

@@ -60,9 +60,9 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     types: list[Any] = []
     load = halved_loads.load_halves
 
-    def noted(builder: Any, address: Any, type_: Any, size: int) -> Any:
+    def noted(builder: Any, address: Any, type_: Any, size: int, apart: bool) -> Any:
         types.append(type_)
-        return load(builder, address, type_, size)
+        return load(builder, address, type_, size, apart)
 
     monkeypatch.setattr("weft.codegen.cpu.access.load_halves", noted)
     return types

@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from weft.codegen.cpu.bounds import check
 from weft.codegen.cpu.branches import either
+from weft.codegen.cpu.far_ahead import fetch_ahead
 from weft.codegen.cpu.halved_loads import BYTES, load_halves
 from weft.codegen.cpu.lane_by_lane import lane_by_lane
 from weft.codegen.cpu.likely_runs import ends_decide
@@ -77,6 +78,8 @@ class Accesses:
             self._ahead.fetch(op, index, start, shape.run)
             address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
             if mask is None:
+                if (distance := emitter.far.get(op)) is not None:
+                    fetch_ahead(builder, address, distance)
                 parts.append(self._load_whole(address, storage, element.size))
                 continue
             positions_ = [start + j for j in range(shape.run)]
@@ -111,7 +114,7 @@ class Accesses:
     def _load_whole(self, address: ir.Value, type_: ir.Type, size: int) -> ir.Value:
         """A run without a mask."""
         if self._emitter.by_halves and isinstance(type_, ir.VectorType) and type_.count * size == BYTES:
-            return load_halves(self._builder, address, type_, size)
+            return load_halves(self._builder, address, type_, size, self._emitter.halves_apart)
         return self._builder.load(address, typ=type_, align=size)
 
     def awaited(self, stores: Iterable[tile.StoreOp], layout: LinearLayout) -> list[tile.StoreOp]:

@@ -31,11 +31,12 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.cost import work
+from weft.codegen.cpu.far_ahead import distances
 from weft.codegen.cpu.loops import UNROLL_BUDGET, axis_bits
 from weft.codegen.cpu.order import steps_in
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
-from weft.codegen.cpu.side_sums import add_up, along_registers, to_source
+from weft.codegen.cpu.side_sums import UNROLLED, add_up, along_registers, to_source
 from weft.codegen.cpu.strips import Strips
 from weft.codegen.cpu.sum_order import order_of
 from weft.codegen.cpu.values import Registers
@@ -117,6 +118,11 @@ def accumulation_of(loop: scf.ForOp, schedule: Schedule, *, any_number: bool = F
     if (any_number or not grouped) and beside and summing is not None and _is_row(adding.layout):
         return Strips(others, sums, summing, adding.layout)
     return Accumulation(others, sums, summing, adding, bits[:group], bits[group:], beside) if grouped else None
+
+
+def loads_of(loop: RegisterLoop) -> list[tile.LoadOp]:
+    """The loads whose registers a loop needs."""
+    return [value.owner for value in loop.needs if isinstance(value.owner, tile.LoadOp)]
 
 
 def _is_row(layout: LinearLayout) -> bool:
@@ -202,6 +208,7 @@ def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation
     results = [registers.pool.allocate(element_of_value(argument), found.layout) for argument, _, _ in tiles]
     within = sum(found.group)
     held = [_held(registers, argument, found, within) for argument, _, _ in tiles]
+    far: dict[Operation, ir.Value] = {}
     yielded: dict[SSAValue, SSAValue] = dict(
         zip(arguments, block.last_op.operands if block.last_op is not None else (), strict=True)
     )
@@ -218,15 +225,17 @@ def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation
                 registers.buffers.update({result: _Sum(registers, op, n) for n, result in enumerate(op.results_)})
 
         def add() -> None:
-            for place in places:
+            for number, place in enumerate(places):
+                registers.far = {} if number % UNROLLED else far
                 new = [registers.vector(yielded[argument], place) for argument, _, _ in tiles]
+                registers.far = {}
                 for buffer, vector in zip(held, new, strict=True):
                     buffer.store(registers.builder, place, vector)
 
         if found.beside:
             assert found.summing is not None, "what is added up is a sum"
             totals = {value: argument for argument, value in yielded.items()}
-            add_up(registers, found.summing, found.sums, totals, places)
+            add_up(registers, found.summing, found.sums, totals, places, far)
         else:
             _in_versions(registers, found, places[-1], add)
         for (argument, _, _), slot in scalars:
@@ -240,6 +249,8 @@ def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation
                     buffer.store(registers.builder, place, registers.vector(initial, place))
         for (_, initial, _), slot in scalars:
             slot.put(initial)
+        if _is_row(found.layout) and (found.beside or not found.others):
+            far.update(distances(registers, loop, loads_of(found.summing or found.adding)))
         counted(registers, loop, lambda: iteration(places))
         for buffer, result in zip(held, results, strict=True):
             for place in places:

@@ -13,10 +13,11 @@ from xdsl.dialects import scf
 from xdsl.ir import Block
 
 from weft.codegen.cpu.counted import loop_to, rounded_up
+from weft.codegen.cpu.far_ahead import fetch
 from weft.codegen.cpu.filling import TOGETHER, Filling
 from weft.codegen.cpu.filling_groups import GroupFilling, Packed
 from weft.codegen.cpu.loops import Terms
-from weft.codegen.cpu.next_rows import LINE, fetch
+from weft.codegen.cpu.next_rows import LINE
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop, Schedule
 from weft.codegen.cpu.values import Registers

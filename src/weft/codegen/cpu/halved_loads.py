@@ -13,7 +13,8 @@ Sums along rows are the exception. A loop that walks a row (`weft.codegen.cpu.wa
 to lie whole lines apart: from the third cache 2,048 rows of 2,048 float32 took 0.89 of the time, from the second as long. Of rows
 that begin anywhere some loads cross lines either way, and it took 0.95 to 1.06.
 
-LLVM would make one load of the two. An empty piece of assembly hides where one of them came from.
+LLVM would make one load of the two. An empty piece of assembly hides where one of them came from. Where they are added by halves
+nothing puts them together, and additions take them from memory, in its order.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ def reads_streams(loop: RegisterLoop, buffered: Container[SSAValue]) -> bool:
     return sum(is_tile(value) and layout_of(value) == loop.layout for value in loads) > 1
 
 
-def load_halves(builder: ir.IRBuilder, address: ir.Value, type_: ir.VectorType, size: int) -> ir.Value:
-    """Loads a vector of elements of ``size`` bytes, which is also their alignment, as two of half the length."""
+def load_halves(builder: ir.IRBuilder, address: ir.Value, type_: ir.VectorType, size: int, apart: bool) -> ir.Value:
+    """Loads a vector of elements of ``size`` bytes, which is also their alignment, as two of half the length; ``apart``: they are
+    used by halves."""
     half = ir.VectorType(type_.element, type_.count // 2)
     further = builder.gep(address, [ir.Constant(I64, half.count * size)], source_etype=I8)
     low, high = (builder.load(place, typ=half, align=size) for place in (address, further))
-    return shuffle(builder, low, range(type_.count), unknown(builder, high, "v"))
+    return shuffle(builder, low, range(type_.count), high if apart else unknown(builder, high, "v"))

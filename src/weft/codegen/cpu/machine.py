@@ -211,6 +211,7 @@ class CpuMachine:
         ids_and_sizes = Grid(grid[:3], grid[3:])
         emitter = Emitter(program, self.lowerings, options, facts, ids_and_sizes, faults, self.target, scratch)
         emitter.paired, emitter.present, emitter.most = paired, present, together if any_number else 1
+        emitter.together = together
         arguments = load_arguments(kernel, emitter.entry, slots)
         if options.checked:
             bounds.update(load_bounds(kernel, emitter.entry, slots))

@@ -18,12 +18,10 @@ from typing import Final
 
 from llvmlite import ir
 
-from weft.codegen.llvm.types import I8, I32, I64, POINTER, intrinsic
+from weft.codegen.cpu.far_ahead import fetch
+from weft.codegen.llvm.types import I8, I64
 
 LINE: Final = 64
-
-_HOW: Final = tuple(ir.Constant(I32, number) for number in (0, 2, 1))
-"""For a read, to the second-level cache, of data (LLVM Language Reference, "llvm.prefetch")."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,3 @@ class NextRows:
         for row in range(self._together):
             place = builder.gep(first, [builder.add(offset, ir.Constant(I64, row * self.pitch))], source_etype=I8)
             fetch(builder, place)
-
-
-def fetch(builder: ir.IRBuilder, place: ir.Value) -> None:
-    """Prefetches the line of a place to the second-level cache."""
-    intrinsic(builder, "prefetch", [place, *_HOW], ir.VoidType(), [POINTER])

@@ -18,12 +18,13 @@ from itertools import product
 from typing import Final
 
 from llvmlite import ir
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.cpu.loops import axis_bits
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop
 from weft.codegen.cpu.sum_order import order_of
+from weft.codegen.cpu.totals import keep_apart
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
 from weft.codegen.emit.element import element_of_value
@@ -55,6 +56,7 @@ def add_up(
     reductions: Sequence[tile.ReduceOp],
     totals: Mapping[SSAValue, SSAValue],
     places: Sequence[RegisterIndex],
+    far: Mapping[Operation, ir.Value],
 ) -> None:
     """Adds up the registers of a loop's ``reductions`` at ``places``, and adds the sums to the accumulators, which are ``totals``
     of what is carried on."""
@@ -92,13 +94,16 @@ def add_up(
             finish(op, place, reduce(partial(add, op), values))
 
     def step(base: RegisterIndex, copies: int) -> None:
-        for at, (place, op) in product(range(copies), sums):
+        for number, (at, (place, op)) in enumerate(product(range(copies), sums)):
+            registers.far = far if not number % UNROLLED else {}
             slot, value = sums[place, op], registers.vector(op.sources[0], index(place, base, at))
+            registers.far = {}
             builder.store(add(op, builder.load(slot, typ=value.type), value), slot)
 
     def one_by_one(base: RegisterIndex) -> None:
         if not low:
             step(base, 1)
+            keep_apart(registers, [(slot, register_type(op.sources[0])) for (_, op), slot in sums.items()])
             return
         with registers.loop(1 << len(low)) as position:
             step(RegisterIndex(base.const, (*base.terms, (Counter(position, len(low)), tuple(low)))), 1)

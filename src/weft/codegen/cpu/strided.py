@@ -23,6 +23,7 @@ from typing import Final
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
+from weft.codegen.cpu.far_ahead import fetch_windows
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop
 from weft.codegen.cpu.values import Registers
@@ -208,6 +209,8 @@ def _load_windows(
     builder = registers.builder
     start = builder.inttoptr(registers.lane(pointer, index, found.lowest), POINTER)
     type_ = element.storage_type(found.width)
+    span = (found.windows[-1].start + found.width - found.windows[0].start) * element.size
+    fetch_windows(registers, pointer, index, start, span)
     loaded: list[ir.Value] = []
     for window in found.windows:
         at = builder.gep(start, [ir.Constant(I64, window.start * element.size)], source_etype=I8)

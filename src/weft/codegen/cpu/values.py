@@ -28,6 +28,7 @@ from weft.codegen.cpu.filling_groups import GroupFilling, Packed
 from weft.codegen.cpu.generators import generated_lane, generated_register
 from weft.codegen.cpu.later import Later
 from weft.codegen.cpu.loops import Terms, over_registers
+from weft.codegen.cpu.near import Near, nearest
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import Columns, Item, Schedule, trace
 from weft.codegen.cpu.sum_order import SumOrder
@@ -44,7 +45,7 @@ from weft.ir.cpu import MultiplyOp
 from weft.ir.direct import defining_op, operands_of
 from weft.ir.types import dtype_of, is_pointer, layout_of
 from weft.ir.unsupported import name_op
-from weft.layout import LinearLayout, runs_of
+from weft.layout import LinearLayout
 from weft.options import Options
 from weft.target import CpuTarget
 from weft.transforms.invariant_loads import is_invariant
@@ -124,6 +125,12 @@ class Registers(Emit):
         """The register loops behind the one that is being emitted, where rows far apart are prefetched: in a loop's body."""
         self.by_halves = False
         """Whether the register loop that is being emitted loads long vectors by halves (`weft.codegen.cpu.halved_loads`)."""
+        self.halves_apart = False
+        """Whether it uses them by halves, too."""
+        self.together = 1
+        """How many programs of the grid the function runs at once."""
+        self.far: Mapping[Operation, ir.Value] = {}
+        """Loads that prefetch with the register that is being emitted, by how many bytes (`weft.codegen.cpu.far_ahead`)."""
         self.every_second: frozenset[SSAValue] = frozenset()
         """Pointers whose lanes are two elements apart in the loop that is being emitted (`weft.codegen.cpu.strided`)."""
         self.parts = 1
@@ -256,8 +263,9 @@ class Registers(Emit):
         if tile.is_a(op, tile.View):
             return [Key(operands_of(op)[0], self.through(op, index), lane)]
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
-            if behind := self._into_run(value, lane):
-                return [Key(value, index, lane - behind)]
+            near = self._nearest(value, index, lane)
+            if near.distance:
+                return [Key(value, near.at, near.lane)]
             return [Key(operand, index, lane) for operand in operands_of(op)]
         if self._is_loaded_alone(op, key):
             return [Key(op.pointer, index, lane)]
@@ -295,20 +303,20 @@ class Registers(Emit):
         if tile.is_a(op, tile.View):
             return self.lane(operands_of(op)[0], self.through(op, index), lane)
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
-            if behind := self._into_run(value, lane):
-                distance = ir.Constant(I64, behind * dtype_of(value).itemsize)
-                return self.builder.add(self.lane(value, index, lane - behind), distance)
+            near = self._nearest(value, index, lane)
+            if near.distance:
+                return self.builder.add(self.lane(value, near.at, near.lane), ir.Constant(I64, near.distance))
             return self.compute(op, [self.lane(operand, index, lane) for operand in operands_of(op)])
         if self._is_loaded_alone(op, key):
             return self.load_lane(op, index, lane)
         return self.builder.extract_element(self.vector(value, index), ir.Constant(I32, lane))
 
-    def _into_run(self, value: SSAValue, lane: int) -> int:
-        """How many elements a lane is behind the first one of its run (`weft.layout.Runs`), in a tile of pointers; 0 in other
-        tiles. Axis analysis says that addresses of a run ascend by one element. Accesses of whole registers rely on it, too."""
+    def _nearest(self, value: SSAValue, index: RegisterIndex, lane: int) -> Near:
+        """From which lane a lane of a tile of pointers is known to be how far; from itself in other tiles. Axis analysis says so.
+        Accesses of whole registers rely on it, too."""
         if not is_pointer(value):
-            return 0
-        return lane & (runs_of(layout_of(value), self.facts.axis[value].contiguity).run - 1)
+            return Near(index, lane, 0)
+        return nearest(layout_of(value), self.facts.axis[value], index, lane)
 
     # -- memory of values ------------------------------------------------------------------------------------------------
 

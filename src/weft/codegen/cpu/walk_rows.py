@@ -25,8 +25,10 @@ from llvmlite import ir
 from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from weft.codegen.cpu.accumulate import loads_of
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.counted import loop_to
+from weft.codegen.cpu.far_ahead import distances
 from weft.codegen.cpu.lone_rows import is_lone
 from weft.codegen.cpu.loops import Terms
 from weft.codegen.cpu.masks import is_prefix
@@ -34,7 +36,7 @@ from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.side_sums import nothing, register_type
 from weft.codegen.cpu.sum_order import SumOrder
-from weft.codegen.cpu.totals import Total
+from weft.codegen.cpu.totals import Total, keep_apart
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import MaskVersions, mask_versions
 from weft.codegen.cpu.walks import Walk
@@ -86,6 +88,7 @@ class _Emission:
         sums: Sequence[Reduction],
     ):
         self._registers, self._loop, self._walk = registers, loop, walk
+        self._far: Mapping[Operation, ir.Value] = {}
         self._scalars, self._sums = scalars, sums
         rows = zip(loop.body.block.args[1:], loop.iter_args, loop.res, strict=True)
         self._tiles = [row for row in rows if is_tile(row[0])]
@@ -110,7 +113,9 @@ class _Emission:
     def run(self) -> None:
         """Emits it."""
         registers, rest = self._registers, self._walk.rest
-        registers.by_halves = self._walk.halved
+        registers.by_halves = registers.halves_apart = self._walk.halved
+        if len(self._walk.beside) == len(self._walk.within):
+            self._far = distances(registers, self._loop, loads_of(self._walk.loop))
         if rest:
             parts, registers.parts = registers.parts, 1 << len(rest)
             with self._over_rows() as position:
@@ -118,7 +123,7 @@ class _Emission:
             registers.parts = parts
         else:
             self._row(RegisterIndex())
-        registers.by_halves = False
+        registers.by_halves = registers.halves_apart = False
 
     @contextmanager
     def _over_rows(self) -> Generator[ir.Value]:
@@ -219,7 +224,9 @@ class _Emission:
         def add(number: int, at: int) -> None:
             for copy, (i, source) in product(self._beside, enumerate(walk.sources)):
                 total = self._totals[i, copy, (number << len(low)) + at]
+                self._registers.far = self._far if not (number or at) else {}
                 total.add(self._registers.vector(source, index(copy, at)))
+                self._registers.far = {}
 
         def each(emit: Callable[[int, int], None]) -> None:
             for number, iteration in enumerate(self._iterations(counters)):
@@ -264,6 +271,7 @@ class _Emission:
                 each(alone)
             else:
                 unless_empty(0, partial(each, alone))
+            keep_apart(self._registers, (slot for total in self._totals.values() for slot in total.slots))
 
         if walk.singly and len(counters) == 1:  # of the last iterations
             singly()

@@ -40,7 +40,7 @@ from typing import Final
 from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from weft.codegen.cpu.accumulate import BUDGET, GROUP_BITS, Accumulation
+from weft.codegen.cpu.accumulate import BUDGET, GROUP_BITS, Accumulation, loads_of
 from weft.codegen.cpu.cost import work
 from weft.codegen.cpu.halved_loads import BYTES
 from weft.codegen.cpu.lone_rows import LINE, rows_apart
@@ -119,7 +119,7 @@ def walk_of(
     chains = max(CHAINS * target.vector_bits // (8 * size * layout.in_size("lane")), 1).bit_length() - 1
     along = along_registers(found.sums[0]) if found.sums else []
     columns = to_source(found.sums[0]) if found.sums else identity(layout)[:-1]
-    tiles = [load for load in _loads(registers) if is_tile(load.result)]
+    tiles = [load for load in loads_of(registers) if is_tile(load.result)]
     lines = all(rows_apart(load, axis, axis_of) % LINE == 0 for load in tiles)
     whole = all(dtype_of(load.result).itemsize * layout.in_size("lane") == BYTES for load in tiles)
     halved = lines and whole and target.vector_bits == 8 * BYTES and "halved-loads" in target.enabled
@@ -198,7 +198,7 @@ def _goes_on(
 ) -> bool:
     """Rule 3. Loads that follow loaded indices say nothing."""
     length, steps = _length(source, total, found), steps_in(loop)
-    moved = [step for load in _loads(registers) if (step := steps.of(load.pointer))]
+    moved = [step for load in loads_of(registers) if (step := steps.of(load.pointer))]
     return bool(moved) and all(abs(step) == length for step in moved)
 
 
@@ -206,10 +206,6 @@ def _length(source: SSAValue, total: tile.ReduceOp, found: Accumulation) -> int:
     """The elements of a row that an iteration takes."""
     tiles = found.sums[0].sources[0] if found.sums else source
     return prod(shape_of(tiles)) // prod(shape_of(total.results_[0]))
-
-
-def _loads(registers: RegisterLoop) -> list[tile.LoadOp]:
-    return [value.owner for value in registers.needs if isinstance(value.owner, tile.LoadOp)]
 
 
 def _gives_numbers(loop: scf.ForOp) -> bool:
