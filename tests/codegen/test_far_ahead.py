@@ -64,13 +64,15 @@ def products_of(x: Any, y: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: 
     tl.store(out + rows, total, mask=rows < m)
 
 
-def text_of(kernel: Any, bm: int, bn: int, *tuning: str, divisible: bool = True) -> str:
+def text_of(kernel: Any, bm: int, bn: int, *tuning: str, divisible: bool = True, **more: Argument) -> str:
     """The LLVM IR of a kernel for a machine of AVX-512 whose last cache has `CACHE` bytes."""
     pointer, number = PointerArgument(dtypes.float32, aligned=True), ScalarArgument(dtypes.int32, divisible=divisible)
     signature: dict[str, Argument] = {**dict.fromkeys(("x", "y", "out"), pointer), "m": number, "n": number}
     constants: dict[str, Argument] = {"BM": ConstantArgument(bm), "BN": ConstantArgument(bn)}
     target = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f", 512, tuning=tuning, cache=CACHE)
-    return emit_llvm(build_module(KernelFunction(kernel.fn), signature | constants), target, Options(disjoint=True))
+    return emit_llvm(
+        build_module(KernelFunction(kernel.fn), signature | constants | more), target, Options(disjoint=True)
+    )
 
 
 def count(text: str) -> int:
@@ -130,6 +132,31 @@ def test_one_line_of_each_512_bytes_is_fetched_for_elements_apart(step: int, pre
     assert leasts(text) == {CACHE // 3 // (4 * span) for span in {2: [124], 3: [184], 4: [244]}.get(step, [])}
     assert not count(text_of(every, step, 64))
     assert not count(text_of(every_again, step, 64, "far-prefetches"))
+
+
+@weft.jit
+def turned(x: Any, y: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr, KIND: tl.constexpr) -> None:
+    """A transpose by tiles of which x counts rows, or what else is done with such tiles."""
+    rows = tl.program_id(1 if KIND == "columns first" else 0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(0 if KIND == "columns first" else 1) * BN + tl.arange(0, BN)
+    part = tl.load(x + rows[:, None] * n + columns[None, :])
+    if KIND == "copy":
+        tl.store(out + rows[:, None] * n + columns[None, :], part)
+    else:
+        tl.store(out + columns[:, None] * m + rows[None, :], tl.trans(part))
+    if KIND == "sums, too":
+        tl.store(y + rows, tl.sum(part, axis=1))
+
+
+@pytest.mark.parametrize("kind", ["", "copy", "sums, too", "columns first"])
+def test_transposes_fetch_the_rows_of_the_tile_below(kind: str) -> None:
+    """By the bytes of a row times the rows of a tile, 4 * 32 * n."""
+    constants: dict[str, Argument] = {"KIND": ConstantArgument(kind)}
+    text = text_of(turned, 32, 32, "far-prefetches", **constants)
+    assert bool(count(text)) == (not kind)
+    assert not count(text_of(turned, 32, 32, **constants))
+    if not kind:
+        assert re.search(r'= mul i64 128, %"?\.\d+"?\n', text)
 
 
 @pytest.mark.parametrize("n", [3000, 1024, 50, 0])

@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from weft.codegen.cpu.bounds import check
 from weft.codegen.cpu.branches import either
-from weft.codegen.cpu.far_ahead import fetch_ahead
+from weft.codegen.cpu.far_ahead import fetch_ahead, fetch_below
 from weft.codegen.cpu.halved_loads import BYTES, load_halves
 from weft.codegen.cpu.lane_by_lane import lane_by_lane
 from weft.codegen.cpu.likely_runs import ends_decide
@@ -80,6 +80,7 @@ class Accesses:
             if mask is None:
                 if (distance := emitter.far.get(op)) is not None:
                     fetch_ahead(builder, address, distance)
+                fetch_below(emitter, op, address)
                 parts.append(self._load_whole(address, storage, element.size))
                 continue
             positions_ = [start + j for j in range(shape.run)]

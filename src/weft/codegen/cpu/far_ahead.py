@@ -26,6 +26,16 @@ nothing: their time goes to what they write. So a loop prefetches if
 3. the launch's programs read a third of the last cache (`CpuTarget.cache`) together, or more. That is known when the kernel runs:
    else the prefetch is of the line that is loaded, which costs one per cent.
 
+Tiles that are laid out anew for what stores them, as transposes do, are loaded by rows of which a processor follows none. So a
+load also prefetches the same row of the tile below, if
+
+1. the CPU gains by it, as above;
+2. the load's only use is a conversion of its layout, outside of the kernel's loops;
+3. the next program takes the rows below, or others far away.
+
+In C transposes of 1777x1001 float32 by tiles of 64x64 took 544 to 824 us, with these prefetches 437 to 485, of 2048x2048 2.4 and
+3.3 ms (in pages of 4 KiB), with them 2.1 and 2.7, of 512x512 49 us and 49.
+
 What is fetched beyond the end of an array is of no use. A prefetch never fails.
 """
 
@@ -41,12 +51,13 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.cpu.near import nearest
-from weft.codegen.cpu.order import steps_in
+from weft.codegen.cpu.order import Steps, steps_in
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.values import Registers
 from weft.codegen.llvm.types import I8, I32, I64, POINTER, intrinsic
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of, shape_of
+from weft.transforms.affine import Product, Step, step_along
 from weft.transforms.constants import number_of
 
 AHEAD: Final = 16 << 10
@@ -96,6 +107,33 @@ def fetch_windows(registers: Registers, pointer: SSAValue, index: RegisterIndex,
     least = ir.Constant(I64, registers.target.cache // PARTS * registers.together // each)
     enough = builder.icmp_signed(">=", _programs(builder, registers), least)
     fetch_ahead(registers.builder, start, builder.select(enough, ir.Constant(I64, AHEAD), ir.Constant(I64, 0)))
+
+
+def fetch_below(registers: Registers, load: tile.LoadOp, address: ir.Value) -> None:
+    """Prefetches what the tile below has at an address of a load's tile."""
+    rank, use = len(shape_of(load.pointer)), next(iter(load.result.uses), None)
+    if "far-prefetches" not in registers.target.enabled or rank != 2 or not load.result.has_one_use() or use is None:
+        return
+    if not isinstance(use.operation, tile.ConvertLayoutOp) or not isinstance(load.parent_op(), func.FuncOp):
+        return
+    rows, columns = shape_of(load.pointer)
+    moved, step = Steps(0).of(load.pointer), step_along(load.pointer, 0, registers.facts.axis)
+    if moved is not None and moved > columns and step is not None:
+        below = tuple(Product(each.factor * rows, each.uniform) for each in step)
+        fetch_ahead(registers.builder, address, bytes_of(registers, below))
+
+
+def bytes_of(registers: Registers, step: Step) -> ir.Value:
+    """A number of bytes."""
+    builder = registers.builder
+    total: ir.Value = ir.Constant(I64, 0)
+    for factor, uniform in step:
+        product: ir.Value = ir.Constant(I64, factor)
+        for each in uniform:
+            number = registers.lane(each, RegisterIndex(), 0)
+            product = builder.mul(product, number if number.type == I64 else builder.sext(number, I64))
+        total = builder.add(total, product)
+    return total
 
 
 def _programs(builder: ir.IRBuilder, registers: Registers) -> ir.Value:

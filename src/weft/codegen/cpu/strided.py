@@ -23,7 +23,7 @@ from typing import Final
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
-from weft.codegen.cpu.far_ahead import fetch_windows
+from weft.codegen.cpu.far_ahead import bytes_of, fetch_windows
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop
 from weft.codegen.cpu.values import Registers
@@ -86,7 +86,7 @@ def _is_second(registers: Registers, load: tile.LoadOp) -> ir.Value | None:
         return None
     expected = [ir.Constant(I64, size * _SECOND[1 << bit]) for bit in range(len(distances))]
     pairs = zip(distances, expected, strict=True)
-    return reduce(builder.and_, [builder.icmp_unsigned("==", _value(registers, d), e) for d, e in pairs])
+    return reduce(builder.and_, [builder.icmp_unsigned("==", bytes_of(registers, d), e) for d, e in pairs])
 
 
 def whole_store(
@@ -152,19 +152,6 @@ def _distances(registers: Registers, pointer: SSAValue, places: Sequence[int] | 
     return found
 
 
-def _value(registers: Registers, step: Step) -> ir.Value:
-    """A number of bytes."""
-    builder = registers.builder
-    total: ir.Value = ir.Constant(I64, 0)
-    for factor, uniform in step:
-        product: ir.Value = ir.Constant(I64, factor)
-        for each in uniform:
-            number = registers.lane(each, RegisterIndex(), 0)
-            product = builder.mul(product, number if number.type == I64 else builder.sext(number, I64))
-        total = builder.add(total, product)
-    return total
-
-
 def _addresses(
     registers: Registers, pointer: SSAValue, index: RegisterIndex, distances: Sequence[Step]
 ) -> list[ir.Value]:
@@ -173,7 +160,7 @@ def _addresses(
     builder = registers.builder
     found = [builder.inttoptr(registers.lane(pointer, index, 0), POINTER)]
     for distance in distances:
-        moved = _value(registers, distance)
+        moved = bytes_of(registers, distance)
         found += [builder.gep(each, [moved], source_etype=I8) for each in found]
     return found
 
