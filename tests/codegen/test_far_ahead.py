@@ -131,6 +131,7 @@ def test_one_line_of_each_512_bytes_is_fetched_for_elements_apart(step: int, pre
     assert count(text) == prefetches
     assert leasts(text) == {CACHE // 3 // (4 * span) for span in {2: [124], 3: [184], 4: [244]}.get(step, [])}
     assert not count(text_of(every, step, 64))
+    assert count(text_of(every, step, 4, "far-prefetches")) <= prefetches, "of fewer elements than a register has lanes"
     assert not count(text_of(every_again, step, 64, "far-prefetches"))
 
 

@@ -102,7 +102,7 @@ def fetch_windows(registers: Registers, pointer: SSAValue, index: RegisterIndex,
     layout = layout_of(pointer)
     if nearest(layout, registers.facts.axis[pointer], index, 0).distance % EACH >= span:
         return
-    each = prod(layout.shape) // layout.in_size("lane") * span
+    each = max(prod(layout.shape) * span // layout.in_size("lane"), 1)  # lanes may be more than elements
     builder = registers.entry
     least = ir.Constant(I64, registers.target.cache // PARTS * registers.together // each)
     enough = builder.icmp_signed(">=", _programs(builder, registers), least)
