@@ -288,11 +288,19 @@ def test_rows_that_are_gone_over_twice_are_fetched_once(kind: str) -> None:
     assert [each for each in fetches(kind) if each[0] == "0"] == 2 * [("0", "2")]
 
 
-@pytest.mark.parametrize(("kind", "registers"), [("once", 0), ("twice", 4), ("at the sum", 0), ("one place", 0)])
-def test_what_is_stored_to_later_is_fetched(kind: str, registers: int) -> None:
-    """By the loop that sums, which has four registers an iteration."""
+@pytest.mark.parametrize(("kind", "registers"), [("once", 0), ("twice", 2), ("at the sum", 0), ("one place", 0)])
+def test_what_is_stored_to_next_is_fetched(kind: str, registers: int) -> None:
+    """By the loop that stores, into the first cache."""
     assert [each for each in fetches(kind) if each[0] == "1"] == registers * [("1", "3")]
     assert not fetches(kind, TARGET) and not fetches(kind, checked=True)
+
+
+@pytest.mark.parametrize(("columns", "loaded"), [(512, "4"), (1024, "2")])
+def test_rows_that_are_stored_to_are_fetched_one_ahead(columns: int, loaded: str) -> None:
+    """Loads and stores each look ahead by their own number of rows, though one product says where both are."""
+    text = text_of(twice, {"COLUMNS": columns, "KIND": "twice"}, target=AHEAD)
+    found = re.findall(r"mul i32 3, (\d+)|call void @.?llvm\.prefetch[^(]*\([^,]+, i32 (\d)", text)
+    assert [rows or f"writes {writes}" for rows, writes in found[:4]] == [loaded, "writes 0", "1", "writes 1"]
 
 
 def test_what_is_stored_past_the_caches_is_not_fetched() -> None:

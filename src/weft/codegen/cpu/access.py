@@ -8,8 +8,6 @@ Volatile loads and stores with release order go element by element (`weft.codege
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from llvmlite import ir
 
 from weft.codegen.cpu.bounds import check
@@ -40,7 +38,6 @@ from weft.codegen.llvm.pieces import PIECE, store_pieces, stream_pieces
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, lanes_of, shuffle, splat
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of
-from weft.layout import LinearLayout
 from weft.transforms.pack_dots import LIKELY_RUNS
 
 
@@ -117,16 +114,6 @@ class Accesses:
         if self._emitter.by_halves and isinstance(type_, ir.VectorType) and type_.count * size == BYTES:
             return load_halves(self._builder, address, type_, size, self._emitter.halves_apart)
         return self._builder.load(address, typ=type_, align=size)
-
-    def awaited(self, stores: Iterable[tile.StoreOp], layout: LinearLayout) -> list[tile.StoreOp]:
-        """The stores of later register loops that a loop over the registers of a layout fetches the memory of."""
-        return [op for op in stores if layout_of(op.pointer) == layout and self._ahead.is_awaited(op)]
-
-    def expect(self, op: tile.StoreOp, index: RegisterIndex) -> None:
-        """Fetches the memory that a store will write one register to."""
-        shape = runs(self._emitter, op.pointer)
-        for start in shape.starts:
-            self._ahead.expect(op, index, start, shape.run)
 
     def _masked_at_once(self, op: tile.LoadOp | tile.StoreOp, element: Element) -> bool:
         """Whether a masked access does not look first whether all lanes are there: some are known not to be, and it takes one
@@ -219,6 +206,7 @@ class Accesses:
             return
         prefix = op.mask is not None and is_prefix(op.mask, emitter.facts.axis)
         for start in shape.starts:
+            self._ahead.fetch(op, index, start, shape.run)
             address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
             lanes = [start + j for j in range(shape.run)]
             part = shuffle(builder, value, lanes)

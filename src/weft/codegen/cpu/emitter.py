@@ -275,12 +275,9 @@ class Emitter(Registers):
             for reduction in reductions.values():
                 reduction.ends(ends.ends_before(loop.layout.shape[-1]))
         self.by_halves = "halved-loads" in self.target.enabled and reads_streams(loop, self.buffers)
-        awaited = self._accesses.awaited(self.later.stores, loop.layout)
         write_backs = [(root.value, self._written_back(root)) for root in loop.roots if isinstance(root, WriteBack)]
 
         def body(index: RegisterIndex, copy: int, first: ir.Value | None) -> None:
-            for store in awaited:
-                self._accesses.expect(store, index)
             for root in loop.roots:
                 self.split_long_block()
                 if isinstance(root, WriteBack):

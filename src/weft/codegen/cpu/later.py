@@ -1,4 +1,4 @@
-"""What comes behind a register loop in the same block: what other register loops compute again, and what they store.
+"""What several register loops of a block load or compute, and what those store that do so again.
 
 Each loop is traced once, so that blocks may be long.
 """
@@ -20,9 +20,13 @@ class Later:
         self._begun = 0
         self._last: dict[SSAValue, int] = {}
         """The last loop that computes a value."""
+        self.writes: set[tile.StoreOp] = set()
+        """Stores of loops that load again what a loop before has loaded."""
         for at, loop in enumerate(loops):
-            self._last.update(dict.fromkeys(_computed(loop, buffered), at))
-        self._stores = [(at, op) for at, loop in enumerate(loops) for op in loop.roots if isinstance(op, tile.StoreOp)]
+            computed = _computed(loop, buffered)
+            if any(isinstance(value.owner, tile.LoadOp) and value in self._last for value in computed):
+                self.writes.update(op for op in loop.roots if isinstance(op, tile.StoreOp))
+            self._last.update(dict.fromkeys(computed, at))
 
     def begin(self) -> None:
         """The next loop begins."""
@@ -31,11 +35,6 @@ class Later:
     def computes(self, value: SSAValue) -> bool:
         """Whether a loop that has not begun computes a value."""
         return self._last.get(value, -1) >= self._begun
-
-    @property
-    def stores(self) -> list[tile.StoreOp]:
-        """The stores of loops that have not begun."""
-        return [op for at, op in self._stores if at >= self._begun]
 
 
 def _computed(loop: RegisterLoop, buffered: Collection[SSAValue]) -> Collection[SSAValue]:

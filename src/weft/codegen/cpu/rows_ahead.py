@@ -36,7 +36,8 @@ loop takes soon, `NEXT_BYTES` ahead, on CPUs where that is faster (``prefetch-ro
 4. no later register loop of the iteration loads the row again. Where an iteration goes over a row twice, the first time reads
    from memory, and prefetches are in the way; the second time reads from a cache.
 
-A row that such a loop stores to is fetched by the loops over registers before, unless the store goes past the caches.
+If the second time stores to such a row, and not past the caches, it fetches the next one, too: of 777 columns, layer norm
+backward takes 0.84 to 0.93 of the time that it took where the first time fetched what the second one stores to.
 """
 
 from __future__ import annotations
@@ -52,7 +53,6 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.cpu.order import FAR, Steps, is_defined_in, steps_in
 from weft.codegen.cpu.register_index import RegisterIndex
-from weft.codegen.cpu.schedule import Columns, is_recomputable, trace
 from weft.codegen.cpu.values import Key, Registers
 from weft.codegen.emit.element import Element
 from weft.codegen.llvm.types import I32, I64, POINTER, intrinsic
@@ -109,7 +109,7 @@ def lead_of(op: tile.LoadOp | tile.StoreOp, contiguity: int, *, counted: bool = 
         return None
     if found.is_one_by_one() or steps_in(loop).of(op.pointer) != FAR or contiguity < prod(shape_of(op.pointer)):
         return None
-    return Lead(frozenset(found.following), {}, 1, max(1, NEXT_BYTES // row), loop)
+    return Lead(frozenset(found.following), {}, 1, max(1, NEXT_BYTES // row if loads else 1), loop)
 
 
 class _Found:
@@ -176,35 +176,27 @@ class RowsAhead:
         self._registers = registers
         self._leads: dict[tile.LoadOp | tile.StoreOp, Lead | None] = {}
 
-    def fetch(self, op: tile.LoadOp, index: RegisterIndex, lane: int, run: int) -> None:
-        """Prefetches what a load will read some iterations later in one register, a ``run`` of elements from one lane on, if that
-        begins a line of its row and the load looks ahead."""
+    def fetch(self, op: tile.LoadOp | tile.StoreOp, index: RegisterIndex, lane: int, run: int) -> None:
+        """Prefetches what an access will reach some iterations later in one register, a ``run`` of elements from one lane on, if
+        that begins a line of its row and the access looks ahead here."""
         registers = self._registers
         lead = self._lead(op)
         if lead is None or not _begins_line(op, index, lane):
             return
-        if lead.loop is not None and registers.later.computes(op.result):
+        if lead.loop is not None and not self._has_turn(op):
             return
         if any(each.mask is not None and each.mask not in registers.true_masks for each in lead.indices):
             return
-        address = _Addresses(registers, lead).at(Key(op.pointer, index, lane, ahead=True))
-        self._prefetch(op, address, run, _LOCALITY if lead.loop is None else _NEXT_LOCALITY)
+        address = _Addresses(registers, lead).at(Key(op.pointer, index, lane, lead.ahead))
+        first = lead.loop is None or isinstance(op, tile.StoreOp)
+        self._prefetch(op, address, run, _LOCALITY if first else _NEXT_LOCALITY)
 
-    def is_awaited(self, op: tile.StoreOp) -> bool:
-        """Whether a store that follows in the block is to rows far apart, and where to is known already."""
-        registers, needs = self._registers, dict[SSAValue, set[Columns]]()
-        if self._lead(op) is None or op in registers.streams:
-            return False
-        trace([op.pointer], layout_of(op.pointer), needs, registers.buffers)
-        return all(
-            is_recomputable(value) or value in registers.buffers if is_tile(value) else value in registers.scalars
-            for value in needs
-        )
-
-    def expect(self, op: tile.StoreOp, index: RegisterIndex, lane: int, run: int) -> None:
-        """Prefetches where a store will write one register, as `fetch` does."""
-        if _begins_line(op, index, lane):
-            self._prefetch(op, self._registers.lane(op.pointer, index, lane), run, _LOCALITY)
+    def _has_turn(self, op: tile.LoadOp | tile.StoreOp) -> bool:
+        """Whether the register loop that is being emitted is the one that looks ahead of an access to rows far apart."""
+        later = self._registers.later
+        if isinstance(op, tile.StoreOp):
+            return op in later.writes and op not in self._registers.streams
+        return not later.computes(op.result)
 
     def _lead(self, op: tile.LoadOp | tile.StoreOp) -> Lead | None:
         registers = self._registers
@@ -240,7 +232,9 @@ class _Addresses:
             return []
         index = self.registers.through(op, key.at) if tile.is_a(op, tile.View) else key.at
         return [
-            Key(operand, index, key.lane, ahead=True) if is_tile(operand) else Key(operand, RegisterIndex(), ahead=True)
+            Key(operand, index, key.lane, key.ahead)
+            if is_tile(operand)
+            else Key(operand, RegisterIndex(), ahead=key.ahead)
             for operand in operands_of(op)
         ]
 

@@ -56,12 +56,12 @@ LONG_BLOCK = 512
 
 class Key(NamedTuple):
     """A register of a tile, or one ``lane`` of it (-1: all), among the values remembered in a scope. ``ahead``: what it will be
-    some iterations later (`weft.codegen.cpu.rows_ahead`), also of a scalar."""
+    so many rows later (`weft.codegen.cpu.rows_ahead`), also of a scalar."""
 
     value: SSAValue
     at: RegisterIndex
     lane: int = -1
-    ahead: bool = False
+    ahead: int = 0
 
 
 def _register(value: SSAValue, index: RegisterIndex) -> Key:
