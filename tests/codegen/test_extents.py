@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from weft.codegen import emit_llvm
 from weft.dtypes import float32, int32
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.options import Options
+from weft.target import CpuTarget
 
 pytestmark = pytest.mark.jit
 
 RNG = np.random.default_rng(0)
+AVX512 = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f,+avx512bw,+avx512dq,+avx512vl", 512)
 
 
 @weft.jit
@@ -133,3 +136,79 @@ def test_which_loops_end_with_rows() -> None:
     assert loops_to_ends(centred, "") == 4  # the sum, the squares, the stores in the loop and behind it
     found = {kind: number for kind in KINDS if (number := loops_to_ends(summed, kind))}
     assert found == {"": 2, "from 3": 2, "two ends": 2, "from -0": 1, "differences": 1}  # the sum, the total
+
+
+@weft.jit
+def doubled(
+    x: Any, flags: Any, out: Any, m: Any, n: Any, limit: Any, KIND: tl.constexpr, M: tl.constexpr, N: tl.constexpr
+) -> None:
+    """Rows of a matrix, twice, where the masks of a kind let them through."""
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    rows, columns = i < m, j < n
+    stored = rows & columns
+    loaded = stored
+    if KIND == "flags":
+        loaded = stored = (tl.load(flags + i) > 0) & columns
+    if KIND == "columns":
+        loaded = stored = columns
+    if KIND == "two ends":
+        loaded = stored = rows & columns & (j <= limit)
+    if KIND == "no rows":
+        loaded = j < n
+    if KIND == "another end":
+        loaded = rows & (j < limit)
+    if KIND == "a hole":
+        loaded = stored = rows & columns & (j != limit)
+    at = i * N + j
+    if KIND == "no mask":
+        tl.store(out + at, 2 * tl.load(x + at), mask=stored)
+    else:
+        tl.store(out + at, 2 * tl.load(x + at, mask=loaded, other=-1.0), mask=stored)
+
+
+DECIDED = ["", "flags", "columns", "two ends", "no mask"]
+DOUBLED = [*DECIDED, "no rows", "another end", "a hole"]
+
+
+@pytest.mark.parametrize("kind", DOUBLED)
+def test_rows_that_end_at_each_place(kind: str) -> None:
+    rows, columns = 8, 128
+    x = RNG.integers(-9, 10, (rows, columns)).astype(np.float32)
+    flags = (np.arange(rows) % 3).astype(np.int32)
+    i, j = np.arange(rows)[:, None], np.arange(columns)[None, :]
+    for m, n, limit in [
+        (8, 0, 3),
+        (7, 1, 50),
+        (8, 15, 15),
+        (5, 16, 15),
+        (8, 17, 16),
+        (1, 60, 100),
+        (3, 127, 37),
+        (8, 128, 64),
+        (2, 130, 64),
+        (8, 200, 120),
+    ]:
+        out = np.full((rows + 1, columns), 7, np.float32)
+        doubled[(1,)](x, flags, out, m, n, limit, KIND=kind, M=rows, N=columns)
+        stored = (i < m) & (j < n)
+        stored = (
+            (flags[:, None] > 0) & (j < n) if kind == "flags" else stored | (j < n) if kind == "columns" else stored
+        )
+        stored = stored & (j <= limit) if kind == "two ends" else stored & (j != limit) if kind == "a hole" else stored
+        loaded = (i < m) & (j < limit) if kind == "another end" else stored
+        expected = np.where(stored, 2 * np.where(loaded, x, -1), 7)
+        np.testing.assert_array_equal(out[:rows], expected, err_msg=f"{m}, {n}, {limit}")
+        assert (out[rows] == 7).all()
+
+
+@pytest.mark.parametrize("kind", DOUBLED)
+def test_ends_that_decide_leave_one_load_of_whole_registers(kind: str) -> None:
+    """Otherwise there is another one for whole registers of a group that is cut off, and the group has two."""
+    signature: dict[str, Argument] = {name: PointerArgument(float32) for name in ("x", "out")}
+    signature |= {"flags": PointerArgument(int32), "M": ConstantArgument(8), "N": ConstantArgument(128)}
+    signature |= {name: ScalarArgument(int32) for name in ("m", "n", "limit")} | {"KIND": ConstantArgument(kind)}
+    function = KernelFunction(doubled.fn)
+    ordered = {each.name: signature[each.name] for each in function.parameters}
+    text = emit_llvm(build_module(function, ordered), AVX512, Options(disjoint=True))
+    whole = len(re.findall(r"= load <16 x float>", text))
+    assert (whole == (2 if kind == "no mask" else 1)) == (kind in DECIDED), whole

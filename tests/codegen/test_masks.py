@@ -347,13 +347,13 @@ def summed(x: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexpr) -> None:
 
 @pytest.mark.parametrize(
     ("kernel", "rows", "plain", "masked"),
-    [(scaled, 16, 2 + 1, 1), (scaled, 1, 4 + 1, 1), (scaled_by_row, 16, 2 + 1 + 1, 1), (summed, 16, 4, 4)],
+    [(scaled, 16, 2 + 1, 1), (scaled, 1, 4 + 1, 1), (scaled_by_row, 16, 1 + 1, 1), (summed, 16, 4, 4)],
     ids=["elementwise", "four registers", "by row", "accumulators"],
 )
 def test_copies_in_the_versions(kernel: Any, rows: int, plain: int, masked: int) -> None:
-    """Plain loads of a whole group of registers, and of a whole register in a group that is not (and one of the rows' numbers);
-    masked loads in the version for registers that are not whole. No access asks again. Accumulators belong to copies, which are
-    not looped over."""
+    """Plain loads of a whole group of registers, and of a whole register in a group that is not; masked loads in the version for
+    registers that are not whole. Rows that end at one place have no groups, but a load of the rows' numbers. No access asks
+    again. Accumulators belong to copies, which are not looped over."""
     types: dict[str, Any] = dict.fromkeys(("x", "out"), PointerArgument(dtypes.float32))
     types |= {"n": ScalarArgument(dtypes.int32), "M": ConstantArgument(rows), "N": ConstantArgument(64)}
     target = CpuTarget("x86_64-unknown-linux-gnu", "haswell", "+avx,+avx2,+fma,+f16c,+sse2", 256)

@@ -87,7 +87,8 @@ class Accesses:
             active = shuffle(builder, mask, positions_)
             bits = emitter.target.vector_bits
             if self._masked_at_once(op, element):
-                parts.append(masked_load(builder, address, active, fill, element.size, bits, mapped=emitter.mapped))
+                mapped = None if op.mask in emitter.begun_masks else emitter.mapped
+                parts.append(masked_load(builder, address, active, fill, element.size, bits, mapped=mapped))
                 continue
             # processors fetch ahead for plain loads, not for masked ones: from memory they are several times faster
             with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):

@@ -11,6 +11,15 @@ So a tile may be much longer than what there is of it, as those of programs that
 The rows are those along the last dimension. A loop ends with them if it does nothing but store, and each of its masks has a
 conjunct that compares consecutive numbers along the rows, the same for all rows, with one bound (`weft.codegen.cpu.masks`).
 
+If nothing else is in the masks of its loads and stores, but for conditions that hold for whole rows, the end of the rows decides
+all of them:
+
+    for row: for each two registers: if last column < n: .. else: for each of both: if last column < n: .. else: ..   before
+    for row: if row is wanted: for whole registers: ..; for the last register, if it is cut off: ..                   now
+
+A row of four registers took some 90 instructions, of which half tested masks. What is known of the last register is the same for
+all rows, and computed once.
+
 A loop over one row may sum, too, and add to what a loop carries, what is zeros where such masks are false
 (`weft.codegen.cpu.zeros`). The carried row begins with a constant that is no negative zero, so that zeros added to it change
 nothing. A sum that ends before its tile begins with 0 instead of -0.0, as if zeros had been added.
@@ -18,8 +27,8 @@ nothing. A sum that ends before its tile begins with 0 instead of -0.0, as if ze
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from math import copysign
@@ -39,7 +48,7 @@ from weft.codegen.cpu.zeros import masks_of_zeros
 from weft.codegen.llvm.types import I64, intrinsic
 from weft.ir import tile
 from weft.ir.direct import defining_op
-from weft.ir.types import dtype_of, is_pointer, shape_of
+from weft.ir.types import dtype_of, is_pointer, is_tile, shape_of
 from weft.layout import LinearLayout
 
 _MOST = (1 << 63) - 1
@@ -52,10 +61,42 @@ class Extent:
 
     registers: Registers
     stored: ir.Value
+    masks: frozenset[SSAValue] = frozenset()
+    """Those of the loop's accesses, if all are true before the extent, but for rows that are not wanted."""
+    rows: Sequence[SSAValue] = ()
+    """Conjuncts of all of them, which are the same along each row."""
+
+    @property
+    def decides(self) -> bool:
+        """See `weft.codegen.cpu.loops.Ends`."""
+        return bool(self.masks)
 
     def ends_before(self, size: int) -> ir.Value:
         """Whether a row of so many elements has some behind the extent."""
         return self.registers.builder.icmp_unsigned("<", self.stored, ir.Constant(I64, size))
+
+    def parts(self, row: RegisterIndex, step: int, most: int, part: Callable[[ir.Value], None]) -> None:
+        """See `weft.codegen.cpu.loops.Ends`."""
+        registers, builder = self.registers, self.registers.builder
+        wanted = [registers.lane(mask, row, 0) for mask in self.rows]
+        with builder.if_then(reduce(builder.and_, wanted), likely=True) if wanted else nullcontext():
+            known = frozenset(self.rows)
+            before = builder.lshr(self.stored, ir.Constant(I64, step.bit_length() - 1))
+            whole = intrinsic(builder, "umin", [before, ir.Constant(I64, most)])
+            any_whole = builder.icmp_unsigned("!=", whole, ir.Constant(I64, 0))
+            with (
+                builder.if_then(any_whole, likely=True),
+                loop_to(registers, whole) as counter,
+                registers.knowing(true=self.masks | known),
+            ):
+                part(counter)
+            within = builder.and_(self.stored, ir.Constant(I64, step - 1))
+            cut = builder.and_(
+                builder.icmp_unsigned("!=", within, ir.Constant(I64, 0)),
+                builder.icmp_unsigned("<", before, ir.Constant(I64, most)),
+            )
+            with builder.if_then(cut), registers.knowing(true=known, ragged=self.masks, begun=self.masks):
+                part(whole)
 
     @contextmanager
     def loop(self, step: int, most: int) -> Generator[ir.Value]:
@@ -88,7 +129,33 @@ def extent_of(registers: Registers, loop: RegisterLoop) -> Extent | None:
             return None
         each.append(reduce(lambda a, b: intrinsic(registers.builder, "smin", [a, b]), ends))
     none = ir.Constant(I64, 0)
-    return Extent(registers, reduce(lambda a, b: intrinsic(registers.builder, "smax", [a, b]), each, none))
+    stored = reduce(lambda a, b: intrinsic(registers.builder, "smax", [a, b]), each, none)
+    return Extent(registers, stored, *_decided(registers, loop))
+
+
+def _decided(registers: Registers, loop: RegisterLoop) -> tuple[frozenset[SSAValue], Sequence[SSAValue]]:
+    """The masks of a loop's accesses and their conjuncts that are the same along rows, if all have these and the same others,
+    which compare along rows. None of both else, or where a register has several rows, or if the loop does not only store."""
+    layout = loop.layout
+    if len(layout.shape) == 1 or len(axis_bits(layout, "lane", len(layout.shape) - 1)) < layout.in_bits("lane"):
+        return frozenset(), ()
+    if not all(isinstance(root, tile.StoreOp) for root in loop.roots):
+        return frozenset(), ()
+    loads = [value.owner for value in loop.needs if is_tile(value) and value not in registers.buffers]
+    accesses = [op for op in (*loads, *loop.roots) if isinstance(op, tile.LoadOp | tile.StoreOp)]
+    masks = dict.fromkeys(op.mask for op in accesses if op.mask is not None)
+    rows: list[frozenset[SSAValue]] = []
+    compared: set[frozenset[tile.CompareOp]] = set()
+    for mask in masks:
+        conjuncts, along = list(_conjuncts(mask)), list(_along_rows(registers, mask))
+        same = [each for each in conjuncts if _is_same_along_rows(registers, each)]
+        if len(same) + len(along) < len(conjuncts):
+            return frozenset(), ()
+        rows.append(frozenset(same))
+        compared.add(frozenset(along))
+    if len(set(rows)) > 1 or len(compared) > 1:
+        return frozenset(), ()
+    return frozenset(masks), [each for each in _conjuncts(next(iter(masks))) if each in rows[0]]
 
 
 def _masks(root: Root, one_row: bool) -> Collection[SSAValue] | None:
@@ -118,21 +185,35 @@ def _is_in_order(layout: LinearLayout) -> bool:
     return bits == sorted(bits) and moves == [layout.shape[-1] >> len(bits) - at for at in range(len(bits))]
 
 
-def _along_rows(registers: Registers, mask: SSAValue) -> Iterator[tile.CompareOp]:
-    """The comparisons in a mask's conjuncts that are the same for all rows."""
-    op, axis = mask.owner, registers.facts.axis
+def _conjuncts(mask: SSAValue) -> Iterator[SSAValue]:
+    """What a mask is the conjunction of."""
+    op = mask.owner
     if isinstance(op, tile.BinaryOp) and op.kind.data == "and":
         for each in op.operands:
-            yield from _along_rows(registers, each)
-        return
-    *above, last = axis[mask].constancy
-    *rows, row = shape_of(mask)
-    if above != rows or (last == row and row > 1):
-        return
-    while isinstance(op, Operation) and isinstance(op, tile.ExpandDimsOp | tile.BroadcastOp):
-        op = op.source.owner
-    if isinstance(op, tile.CompareOp) and bound_of(op, axis) is not None and _is_counted(op.lhs):
-        yield op
+            yield from _conjuncts(each)
+    else:
+        yield mask
+
+
+def _along_rows(registers: Registers, mask: SSAValue) -> Iterator[tile.CompareOp]:
+    """The comparisons in a mask's conjuncts that are the same for all rows."""
+    axis = registers.facts.axis
+    for each in _conjuncts(mask):
+        *above, _ = axis[each].constancy
+        *rows, _ = shape_of(each)
+        if above != rows or _is_same_along_rows(registers, each):
+            continue
+        op = each.owner
+        while isinstance(op, Operation) and isinstance(op, tile.ExpandDimsOp | tile.BroadcastOp):
+            op = op.source.owner
+        if isinstance(op, tile.CompareOp) and bound_of(op, axis) is not None and _is_counted(op.lhs):
+            yield op
+
+
+def _is_same_along_rows(registers: Registers, mask: SSAValue) -> bool:
+    """Whether each row of a mask of more than one column has one value."""
+    last, row = registers.facts.axis[mask].constancy[-1], shape_of(mask)[-1]
+    return last == row and row > 1
 
 
 def _is_counted(value: SSAValue) -> bool:

@@ -73,8 +73,18 @@ Guard: TypeAlias = Callable[[RegisterIndex], AbstractContextManager[object]]
 class Ends(Protocol):
     """Where the rows of a tile, along its last dimension, end before its registers do. Those of a row are in its order."""
 
+    @property
+    def decides(self) -> bool:
+        """Whether what a row has before its end is wanted of it, and nothing else, but for rows that are not wanted at all."""
+        ...
+
     def loop(self, step: int, most: int) -> AbstractContextManager[ir.Value]:
         """A loop over parts of ``step`` elements, at most so many, up to the end; gives its counter."""
+        ...
+
+    def parts(self, row: RegisterIndex, step: int, most: int, part: Callable[[ir.Value], None]) -> None:
+        """Emits the parts of the row that begins in a register, where the end decides: in a loop those that are whole, and the
+        one behind them if the row ends within it. Each is given by its number."""
         ...
 
 
@@ -128,8 +138,9 @@ def over_registers(
     accumulators for the copies, or registers that differ by so many of the ``unrolled`` bits are wanted ``together``. Without an
     axis the registers may be those that differ by the bits ``among`` alone, beside those that loops around them give
     (``within``). A loop along an axis has exactly so many ``accumulators``, if any: so many copies, however much work that is.
-    The innermost loop over registers of a row stops where the row ``ends``, which no loop with ``unrolled`` bits has. A ``guard``
-    decides for each group of unrolled registers whether it is visited."""
+    The innermost loop over registers of a row stops where the row ``ends``, which no loop with ``unrolled`` bits has. Where the
+    end decides, it is one of whole registers, and the last one follows it. A ``guard`` decides for each group of unrolled
+    registers whether it is visited."""
     used, inner = used_registers(layout) & among, axis_registers(layout, axis) & among
     allowed, in_loops = (_unrolled_bits(budget, work) for budget in (UNROLL_BUDGET, LOOP_BUDGET))
     unrolled |= also if (unrolled | also).bit_count() <= allowed else 0
@@ -151,6 +162,9 @@ def over_registers(
     unroll = min(len(inner_bits) if small or short else wanted, len(inner_bits), allowed)
     if accumulators and unroll < len(inner_bits):
         unroll = min(len(inner_bits), accumulators.bit_length() - 1)
+    by_parts = ends is not None and ends.decides and not (along or together or small or guard is not None)
+    if by_parts and axis_bits(layout, "register", len(layout.shape) - 1):
+        unroll = 0
     low, high = inner_bits[:unroll], inner_bits[unroll:]
     rows = [] if ends is None else [bit for bit in axis_bits(layout, "register", len(layout.shape) - 1) if bit in high]
 
@@ -189,6 +203,15 @@ def over_registers(
         with emit.scope():
             if not high:
                 copies(outer, None)
+            elif ends is not None and by_parts and rows:
+                with _looped(emit, [bit for bit in high if bit not in rows]) as terms:
+                    row = RegisterIndex(outer.const, (*outer.terms, *terms))
+
+                    def part(position: ir.Value) -> None:
+                        counter = Counter(position, len(rows))
+                        body(RegisterIndex(row.const, (*row.terms, (counter, tuple(rows)))), 0, None)
+
+                    ends.parts(row, layout.shape[-1] >> len(rows), 1 << len(rows), part)
             elif ends is not None and rows:
                 with (
                     _looped(emit, [bit for bit in high if bit not in rows]) as terms,

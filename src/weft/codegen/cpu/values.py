@@ -105,6 +105,8 @@ class Registers(Emit):
         """Masks that hold everywhere in the code that is being emitted."""
         self.ragged_masks: frozenset[SSAValue] = frozenset()
         """Masks of which some hold elements that are false, in the code that is being emitted."""
+        self.begun_masks: frozenset[SSAValue] = frozenset()
+        """Of these, masks that hold for the first element of the register that is being emitted."""
         self.cleared: list[int] = []
         """Offsets in scratch memory of int64 words that are 0 when a thread begins a launch."""
         self.alone: ir.Value | None = None
@@ -149,6 +151,21 @@ class Registers(Emit):
         self._views: dict[Operation, Columns] = {}
         """`columns_of_view` of the views so far. Emission changes no op."""
         self._is_split = False
+
+    @contextmanager
+    def knowing(
+        self,
+        *,
+        true: frozenset[SSAValue] = frozenset(),
+        ragged: frozenset[SSAValue] = frozenset(),
+        begun: frozenset[SSAValue] = frozenset(),
+    ) -> Generator[None]:
+        """Emits code where masks are known to be true, beside those that are already, or some of them not to be."""
+        before = self.true_masks, self.ragged_masks, self.begun_masks
+        self.true_masks, self.ragged_masks, self.begun_masks = before[0] | true, ragged, begun
+        with self.scope():
+            yield
+        self.true_masks, self.ragged_masks, self.begun_masks = before
 
     @cached_property
     def mapped(self) -> ir.Value:

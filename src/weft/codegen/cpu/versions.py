@@ -9,10 +9,9 @@ first element is not stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 from llvmlite import ir
 from xdsl.ir import SSAValue
@@ -84,10 +83,10 @@ class MaskVersions:
         """As `__call__`, by tests of what the group holds."""
         registers, masks = self.registers, frozenset(self.masks)
         with registers.builder.if_else(reduce(registers.builder.and_, tests), likely=True) as (then, otherwise):
-            with _version(registers, then, true=masks):
+            with then, registers.knowing(true=masks):
                 whole()
-            ragged_version = _version(registers, otherwise, ragged=masks)
-            with ragged_version, _unless_beyond(registers, self.loop, self.deciding, last):
+            ragged_version = registers.knowing(ragged=masks)
+            with otherwise, ragged_version, _unless_beyond(registers, self.loop, self.deciding, last):
                 ragged()
 
 
@@ -118,18 +117,3 @@ def ascend(needed: Collection[Columns]) -> bool:
         and len({c for c in columns if c}) == sum(1 for c in columns if c)
         for columns in needed
     )
-
-
-@contextmanager
-def _version(
-    registers: Registers,
-    branch: AbstractContextManager[Any],
-    *,
-    true: frozenset[SSAValue] = frozenset(),
-    ragged: frozenset[SSAValue] = frozenset(),
-) -> Generator[None]:
-    with branch, registers.scope():
-        before = registers.true_masks, registers.ragged_masks
-        registers.true_masks, registers.ragged_masks = true, ragged
-        yield
-        registers.true_masks, registers.ragged_masks = before
