@@ -7,6 +7,7 @@ within a register, beside NumPy on whole numbers."""
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,8 +22,8 @@ from host_targets import compiled_for
 from native_functions import native_function
 from weft import dtypes
 from weft import target as targets
-from weft.codegen import lay_out
-from weft.codegen.cpu.likely_runs import ends_decide
+from weft.codegen import emit_llvm, lay_out
+from weft.codegen.cpu.likely_runs import deciding
 from weft.codegen.llvm.interleave import interleaved
 from weft.codegen.llvm.types import I64, POINTER, Module
 from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
@@ -203,7 +204,11 @@ def test_where_the_ends_decide(way: str, expected: int) -> None:
     module = compiler.laid_out(handle.kernel, handle.signature, handle.options, targets.host())
     function = next(op for op in module.walk() if isinstance(op, func.FuncOp))
     (load,) = [op for op in module.walk() if isinstance(op, tile.LoadOp) and shape_of(op.pointer) == (16, 64)]
-    assert ends_decide(load.pointer, analyse(function)) == bool(expected)
+    path = deciding(load.pointer, analyse(function))
+    assert bool(path) == bool(expected)
+    if way in ("rem", "min"):
+        (offsets,) = [op for op in module.walk() if isinstance(op, tile.BinaryOp) and op.kind.data == way]
+        assert path[0] is load.pointer and path[-1] is offsets.result
 
 
 @weft.jit
@@ -270,3 +275,41 @@ def test_panels_that_are_found_have_the_sums_of_all_their_columns(twice: bool) -
     n, odd = np.arange(64), np.arange(8)[:, None, None, None] % 2
     stored = np.stack(np.broadcast_arrays(n < 8 + 56 * odd, (n < 9 + 55 * odd) & twice))
     assert np.array_equal(out, np.where(stored, expected, 7))
+
+
+@weft.jit
+def wraps(a_ptr: Any, b_ptr: Any, c_ptr: Any, period: Any, columns: Any, TO: tl.constexpr) -> None:
+    """Columns that wrap around after a period, of which the first are stored."""
+    m, k, n = tl.arange(0, 16), tl.arange(0, 16), tl.arange(0, 64)
+    total = tl.zeros((16, 64), TO)
+    for at in range(0, 64, 16):
+        a = tl.load(a_ptr + m[:, None] * 64 + (at + k)[None, :])
+        b = tl.load(b_ptr + (at + k)[:, None] * period + (n % period)[None, :])
+        total = tl.dot(a, b, total)
+    tl.store(c_ptr + m[:, None] * 64 + n[None, :], total, mask=(n < columns)[None, :])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32])
+def test_columns_behind_the_wrap(dtype: Any) -> None:
+    """What is not stored is not gathered, and what is stored is right wherever columns wrap around."""
+    r = np.random.default_rng(2)
+    sums = np.int32 if dtype is np.int8 else np.float32
+    for period in (1, 7, 16, 33, 63, 64, 100):
+        a, b = (r.integers(-4, 5, shape).astype(dtype) for shape in ((16, 64), (64, period)))
+        for columns in {1, period - 1, period, period + 1, 40, 64} - {0}:
+            out = np.full((16, 64), 99, sums)
+            wraps[(1,)](a, b, out, period, columns, TO=tl.int32 if dtype is np.int8 else tl.float32)
+            expected = a.astype(np.float64) @ b.astype(np.float64)[:, np.arange(64) % period]
+            np.testing.assert_array_equal(
+                out, np.where(np.arange(64) < columns, expected, 99), err_msg=f"{period}, {columns}"
+            )
+
+
+def test_columns_behind_the_wrap_are_masked_off() -> None:
+    b, c = np.zeros(6400, np.int8), np.zeros((16, 64), np.int32)
+    handle = wraps.compile(b, b, c, 100, 70, TO=tl.int32)
+    target = CpuTarget(
+        "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni", 512
+    )
+    module = build_module(handle.kernel, handle.signature)
+    assert re.search(r"call <\d+ x i8> @.?llvm\.masked\.load", emit_llvm(module, target, Options(disjoint=True)))

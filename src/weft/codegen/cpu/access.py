@@ -8,14 +8,17 @@ Volatile loads and stores with release order go element by element (`weft.codege
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llvmlite import ir
+from xdsl.ir import SSAValue
 
 from weft.codegen.cpu.bounds import check
 from weft.codegen.cpu.branches import either
 from weft.codegen.cpu.far_ahead import fetch_ahead, fetch_below
 from weft.codegen.cpu.halved_loads import BYTES, load_halves
 from weft.codegen.cpu.lane_by_lane import lane_by_lane
-from weft.codegen.cpu.likely_runs import ends_decide
+from weft.codegen.cpu.likely_runs import deciding
 from weft.codegen.cpu.masks import distinct, is_prefix
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.rows_ahead import RowsAhead
@@ -37,7 +40,9 @@ from weft.codegen.llvm.masked import (
 from weft.codegen.llvm.pieces import PIECE, store_pieces, stream_pieces
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, lanes_of, shuffle, splat
 from weft.ir import tile
-from weft.ir.types import dtype_of, layout_of
+from weft.ir.cpu import PackOp
+from weft.ir.direct import defining_op
+from weft.ir.types import dtype_of, is_pointer, layout_of
 from weft.transforms.pack_dots import LIKELY_RUNS
 
 
@@ -149,9 +154,9 @@ class Accesses:
         emitter, builder = self._emitter, self._builder
         lanes = layout_of(op.pointer).in_size("lane")
         storage = element.storage_type(lanes)
-        if ends_decide(op.pointer, emitter.facts.axis):
-            first, last = (emitter.lane(op.pointer, index, lane) for lane in (0, lanes - 1))
-            whole = builder.icmp_unsigned("==", builder.sub(last, first), ir.Constant(I64, element.size * (lanes - 1)))
+        if path := deciding(op.pointer, emitter.facts.axis):
+            first = emitter.lane(op.pointer, index, 0)
+            whole = self._is_whole_run(path, index, element.size)
             if mask is not None:
                 whole = builder.and_(whole, all_lanes(builder, mask))
         else:
@@ -165,12 +170,65 @@ class Accesses:
                 loaded = builder.load(builder.inttoptr(first, POINTER), typ=storage, align=element.size)
                 plain_end = builder.block
             with otherwise, emitter.scope():
-                gathered = self._gather(op, index, element, mask, other)
+                gathered = self._cut_off_or_gather(op, index, element, mask, other)
                 gather_end = builder.block
         phi = builder.phi(storage)
         phi.add_incoming(loaded, plain_end)
         phi.add_incoming(gathered, gather_end)
         return phi
+
+    def _is_whole_run(self, path: Sequence[SSAValue], index: RegisterIndex, size: int) -> ir.Value:
+        """Whether a register of pointers, from which a ``path`` leads to what decides, is a run of elements of ``size`` bytes."""
+        value, index, step = self._deciding(path, index, size)
+        lanes = layout_of(value).in_size("lane")
+        first, last = (self._emitter.lane(value, index, lane) for lane in (0, lanes - 1))
+        return self._builder.icmp_unsigned(
+            "==", self._builder.sub(last, first), ir.Constant(first.type, (lanes - 1) * step)
+        )
+
+    def _deciding(
+        self, path: Sequence[SSAValue], index: RegisterIndex, size: int
+    ) -> tuple[SSAValue, RegisterIndex, int]:
+        """What decides whether a register is a run, its register, and by how much that ascends in a run. What is in memory is not
+        computed again: on the way each value decides. Offsets of columns do for all rows."""
+        decides = next((value for value in path if value in self._emitter.buffers), path[-1])
+        for value in path[: path.index(decides)]:
+            view = defining_op(value)
+            if view is not None and tile.is_a(view, tile.View):
+                index = self._emitter.through(view, index)
+        return decides, index, size if is_pointer(decides) else 1
+
+    def _cut_off_or_gather(
+        self, op: tile.LoadOp, index: RegisterIndex, element: Element, mask: ir.Value | None, other: ir.Value | None
+    ) -> ir.Value:
+        """A register that is no run: what it has of one, if nothing else of it is wanted, as where columns wrap around behind
+        those that are stored; else a gather."""
+        emitter, builder = self._emitter, self._builder
+        path, pack = deciding(op.pointer, emitter.facts.axis), _packed_by(op)
+        size = None if pack is None else emitter.scalar(pack.size)
+        if not path or mask is not None or size is None or isinstance(size, ir.Constant):
+            return self._gather(op, index, element, mask, other)
+        value, at, step = self._deciding(path, index, element.size)
+        offsets, lanes = emitter.vector(value, at), layout_of(op.pointer).in_size("lane")
+        in_a_run = ir.Constant(offsets.type, [lane * step for lane in range(lanes)])
+        run = builder.icmp_unsigned(
+            "==", offsets, builder.add(emitter.splat(emitter.lane(value, at, 0), lanes), in_a_run)
+        )
+        columns = [column & layout_of(op.pointer).shape[-1] - 1 for column in layout_of(op.pointer).columns("register")]
+        left = builder.sub(size, index.through(columns).value(builder))
+        numbers = ir.Constant(ir.VectorType(I64, lanes), list(range(lanes)))
+        unwanted = builder.icmp_signed(">=", numbers, emitter.splat(left, lanes))
+        address = builder.inttoptr(emitter.lane(op.pointer, index, 0), POINTER)
+        storage, bits = element.storage_type(lanes), emitter.target.vector_bits
+        return either(
+            emitter,
+            all_lanes(builder, builder.or_(run, unwanted)),
+            lambda: masked_load(
+                self._builder, address, run, splat(0, storage), element.size, bits, prefix=True, mapped=emitter.mapped
+            ),
+            lambda: self._gather(op, index, element, mask, other),
+            storage,
+        )
 
     def _gather(
         self, op: tile.LoadOp, index: RegisterIndex, element: Element, mask: ir.Value | None, other: ir.Value | None
@@ -300,3 +358,16 @@ class Accesses:
 
     def _first_lane(self, vector: ir.Value | None) -> ir.Value | None:
         return None if vector is None else self._builder.extract_element(vector, ir.Constant(I32, 0))
+
+
+def _packed_by(op: tile.LoadOp) -> PackOp | None:
+    """What packs a load, perhaps cast, into a right panel, if that is all that becomes of it."""
+    value: SSAValue = op.result
+    while value.has_one_use():
+        (use,) = value.uses
+        if isinstance(use.operation, PackOp):
+            return use.operation if use.operation.geometry.axis == 0 else None
+        if not isinstance(use.operation, tile.CastOp):
+            break
+        value = use.operation.result
+    return None

@@ -10,11 +10,13 @@ of addresses, eight of 512 bits for 64 bytes. The two ends suffice for what kern
 and for sums of these and of what all lanes share. As for axis analysis (`weft.transforms.axis`), signed offsets do not overflow.
 Then lane i is ``first + i - lost(i)``. A remainder has lost the multiples of M that lie between, a minimum what is above the
 bound: either begins with 0 and never falls. So the last lane has lost nothing only where none has.
+
+These offsets decide as the pointers do, and are the same for all rows: four rows of bytes that are packed together ask once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
@@ -24,12 +26,15 @@ from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.transforms.axis import AxisInfo
 
 
-def ends_decide(pointer: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
-    """Whether a register of pointers is a run of elements if its last lane is as far from its first as in a run."""
+def deciding(pointer: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> Sequence[SSAValue]:
+    """From a tile of pointers to the tile that it is computed from, of which the last lane of each register is as far from the
+    first as in a run only where the pointers are a run: each is an operand of the one before. Nothing where there is none."""
     layout, shape = layout_of(pointer), shape_of(pointer)
     lanes, dimension = layout.in_size("lane"), len(shape) - 1
     in_a_row = list(layout.columns("lane")) == [1 << bit for bit in range(layout.in_bits("lane"))]
-    return lanes > 1 and lanes <= shape[dimension] and in_a_row and _Ends(lanes, axis).decide(pointer, dimension)
+    if lanes < 2 or lanes > shape[dimension] or not in_a_row:
+        return ()
+    return _Ends(lanes, axis).path(pointer, dimension)
 
 
 class _Ends:
@@ -39,30 +44,33 @@ class _Ends:
         self._lanes = lanes
         self._axis = axis
 
-    def decide(self, value: SSAValue, d: int) -> bool:
-        """Whether the ends of a value decide along dimension ``d``."""
+    def path(self, value: SSAValue, d: int) -> Sequence[SSAValue]:
+        """As `deciding`, along dimension ``d`` of a value."""
         if self._is_run(value, d):
-            return True
+            return (value,)
         op = defining_op(value)
+        further: Sequence[SSAValue] = ()
         match op:
-            case tile.BroadcastOp():
-                return shape_of(op.source)[d] == shape_of(value)[d] and self.decide(op.source, d)
+            case tile.BroadcastOp() if shape_of(op.source)[d] == shape_of(value)[d]:
+                further = self.path(op.source, d)
             case tile.ExpandDimsOp():
-                return self.decide(op.source, d - (op.axis.value.data < d))  # the new dimension has one element
+                further = self.path(op.source, d - (op.axis.value.data < d))  # the new dimension has one element
             case tile.AddPtrOp():
-                return self._of_one(op.pointer, op.offset, d)
+                further = self._of_one(op.pointer, op.offset, d)
             case tile.BinaryOp() if op.kind.data == "add":
-                return self._of_one(op.lhs, op.rhs, d)
+                further = self._of_one(op.lhs, op.rhs, d)
             case tile.BinaryOp() if op.kind.data in ("rem", "min"):
-                return dtype_of(value).signed and self._is_run(op.lhs, d) and self._is_shared(op.rhs, d)
+                decides = dtype_of(value).signed and self._is_run(op.lhs, d) and self._is_shared(op.rhs, d)
+                return (value,) if decides else ()
             case _:
-                return False
+                pass
+        return (value, *further) if further else ()
 
-    def _of_one(self, lhs: SSAValue, rhs: SSAValue, d: int) -> bool:
+    def _of_one(self, lhs: SSAValue, rhs: SSAValue, d: int) -> Sequence[SSAValue]:
         """A sum of two, of which one is the same in all lanes."""
         if self._is_shared(rhs, d):
-            return self.decide(lhs, d)
-        return self._is_shared(lhs, d) and self.decide(rhs, d)
+            return self.path(lhs, d)
+        return self.path(rhs, d) if self._is_shared(lhs, d) else ()
 
     def _is_run(self, value: SSAValue, d: int) -> bool:
         return self._axis[value].contiguity[d] >= self._lanes
