@@ -286,6 +286,16 @@ def nothing_stored(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.co
     tl.load(a + tl.program_id(0))
 
 
+@weft.jit
+def computing(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    x = tl.load(a + at, mask=at < n)
+    y = x
+    for _ in tl.static_range(BM):
+        y = y * x + x
+    tl.store(out + at, y, mask=at < n)
+
+
 JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
     (add_one, int32, (1, 16), (0, 16)),
     (add_one, int32, (1, 256), (0, 4)),
@@ -296,6 +306,11 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
     (wide_offsets, int32, (1, 16), (0, 16)),
     (gathered, int32, (1, 64), (0, 16)),
     (apart, float64, (1, 64), (0, 8)),
+    (computing, int32, (56, 64), (0, 16)),
+    (computing, int32, (64, 64), None),
+    (computing, int32, (64, 32), (0, 16)),
+    (computing, uint8, (64, 64), (0, 16)),
+    (computing, uint8, (64, 256), None),
     (columns_of, int32, (16, 16), (0, 4)),
     (columns_of, int32, (512, 16), (0, 2)),
     (columns_of, int32, (16, 64), None),
@@ -326,7 +341,8 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
 def test_which_programs_are_joined(
     kernel: Any, dtype: DType, tile: tuple[int, int], expected: tuple[int, int] | None
 ) -> None:
-    """The axis, and how many: 4 KiB without rows, rows of 512 bytes, in loops of 256, at most 64 KiB and 16 programs."""
+    """The axis, and how many: 4 KiB without rows where programs compute less than 32 KiB, rows of 512 bytes, in loops of 256,
+    at most 64 KiB and 16 programs."""
     assert joining(kernel, dtype, tile, Options()) == expected
 
 
