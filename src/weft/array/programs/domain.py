@@ -15,8 +15,9 @@ program    the other kept dimensions                                         a n
 Where the kept dimension is the one that lies close in memory (``sum(x, axis=0)``), a tile of reduced elements would gather;
 then the kept dimension gives the columns and all reduced ones are loops.
 
-The extents of a tile are few, since each is another kernel: what is computed elementwise has a tile of `FLAT` elements whatever
-the size, and with two dimensions one of four shapes. A part of a tile that lies outside costs a test, not the work.
+The extents of a tile are few, since each is another kernel: what is computed elementwise has a tile of `LINE` elements whatever
+the size, and with two dimensions one of four shapes of `FLAT` elements. A part of a tile that lies outside costs a test, not the
+work.
 """
 
 from __future__ import annotations
@@ -32,8 +33,12 @@ ROW: Final = 1 << 15
 """The longest reduced row that a kernel keeps at hand, so that what follows the reduction may use it again."""
 
 FLAT: Final = 256
-"""Elements of a tile that only computes elementwise: few, so that an array of 16 elements does not wait for the rest of the
-tile. A program more costs some nanoseconds."""
+"""Elements of a tile of two dimensions that only computes elementwise: few, so that an array of 16 elements does not wait for the
+rest of the tile. A program more costs some nanoseconds."""
+
+LINE: Final = 1024
+"""As `FLAT`, of one dimension. Of 256 floats programs would be joined (`weft.transforms.join_programs`), by a second function,
+which takes as long to compile as the first."""
 
 ACROSS: Final = 1024
 """Elements along the last dimension of a tile that loops over what is reduced."""
@@ -119,10 +124,10 @@ def domain_of(
 
 
 def _tile(kept: Sequence[tuple[int, ...]], shape: tuple[int, ...], accesses: Sequence[Sequence[int]]) -> list[Group]:
-    """The tile of a kernel that reduces nothing: `FLAT` elements along one dimension, as many along two."""
+    """The tile of a kernel that reduces nothing: `LINE` elements along one dimension, `FLAT` along two."""
     sizes = [math.prod(shape[axis] for axis in members) for members in kept]
     if len(kept) < 2:
-        return [Group(members, size, "columns", False, FLAT) for members, size in zip(kept, sizes, strict=True)]
+        return [Group(members, size, "columns", False, LINE) for members, size in zip(kept, sizes, strict=True)]
     if _crosses(kept[0][-1], kept[1][-1], accesses):
         blocks = [min(_power_of_4(size), SQUARE) for size in sizes]
     else:
