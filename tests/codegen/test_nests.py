@@ -137,6 +137,9 @@ def test_matmul(name: str, block: tuple[int, int, int], wrap: bool, turned: str)
 
 LEFT_IN = [(16, 16, 16), (64, 32, 16), (128, 64, 32)]
 
+product_of_any_size = weft.jit(do_not_specialize=("M", "N", "b_row"))(product.fn)
+"""`product`, compiled once for all numbers of rows and columns."""
+
 
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("block", LEFT_IN)
@@ -152,7 +155,7 @@ def test_rows_and_columns_that_are_left(name: str, block: tuple[int, int, int]) 
         right = np.ascontiguousarray(b[:, :n])
         out = np.full((m, n), 99, sums)
         programs = (weft.cdiv(m, block[0]) * weft.cdiv(n, block[1]),)
-        product[programs](a, right, out, m, n, k, k, 1, n, 1, **constants)
+        product_of_any_size[programs](a, right, out, m, n, k, k, 1, n, 1, **constants)
         assert np.array_equal(out, a[:m].astype(np.float64) @ right.astype(np.float64)), (m, n)
 
 
