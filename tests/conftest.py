@@ -31,10 +31,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep compiled kernels in pytest's cache, which ``make clean`` removes, and not among the user's. All workers share it."""
+    """Keep compiled kernels in pytest's cache, which ``make clean`` removes, and not among the user's. All workers share it.
+    Their products of NumPy's start no threads: each core has a worker."""
     cache = cast("pytest.Cache | None", getattr(config, "cache", None))  # none where that plugin is off
     if "WEFT_CACHE_DIR" not in os.environ:
         os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp() if cache is None else str(cache.mkdir("kernels"))
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_collection_finish() -> None:

@@ -126,7 +126,7 @@ def same(found: str, expected: str) -> bool:
 
 
 def sample(system: str) -> Iterator[str]:
-    """What ``make test`` compiles: of each function's expressions one of 16, and one at least, in every second of the systems
+    """What ``make test`` compiles: of each function's expressions one of 16, and one at least, in every third of the systems
     that have it; nothing of ``jax-x32``, which are JAX's functions in other types. Each function and each system begins at
     another, so that all types occur."""
     if system == "jax-x32":
@@ -135,7 +135,7 @@ def sample(system: str) -> Iterator[str]:
     known = list(dict.fromkeys(name for other in SYSTEMS for name in functions_of(other)))
     for place, (name, expressions) in enumerate(functions_of(system).items()):
         having = [other for other in SYSTEMS if other != "jax-x32" and name in functions_of(other)]
-        if (having.index(system) + known.index(name)) % min(2, len(having)) == 0:
+        if (having.index(system) + known.index(name)) % min(3, len(having)) == 0:
             yield from expressions[(place + 5 * turn) % min(16, len(expressions)) :: 16]
 
 

@@ -64,7 +64,7 @@ def test_masked_lanes_change_nothing(kind: str, dtype: Any, share: float) -> Non
         old[i] = expected[index[i]] if allowed[i] else 0
         if allowed[i]:
             expected[index[i]] = MEANINGS[kind](expected[index[i]], values[i])
-    for tile in (1, 16, 256):
+    for tile in (1, 16, 1024):  # programs of 16 run together
         for wanted in (False, True):
             out, found = start.copy(), np.full(n, -1, dtype)
             # programs run in order, since one thread has the atomics

@@ -49,13 +49,14 @@ def at(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> CpuTa
 
 @jit
 def known_step(x: Any, out: Any, n: Any, STEP: tl.constexpr, OUT: tl.constexpr, N: tl.constexpr) -> None:
-    i = tl.program_id(0) * N + tl.arange(0, N)
+    """Along the axis whose programs run one by one: a function for several takes long to compile, and these are few."""
+    i = tl.program_id(2) * N + tl.arange(0, N)
     tl.store(out + i * OUT, tl.load(x + i * STEP, mask=i < n), mask=i < n)
 
 
 @jit
 def run_time_step(x: Any, out: Any, n: Any, STEP: Any, OUT: Any, N: tl.constexpr) -> None:
-    i = tl.program_id(0) * N + tl.arange(0, N)
+    i = tl.program_id(2) * N + tl.arange(0, N)
     tl.store(out + i * OUT, tl.load(x + i * STEP, mask=i < n), mask=i < n)
 
 
@@ -104,7 +105,7 @@ def test_steps(at: CpuTarget, differ: Differential, kernel: KernelFunction, dtyp
             gathered, scattered = np.zeros(n, dtype), pattern(reach, dtype)[::-1].copy()
             expected = scattered.copy()
             expected[first::step] = flat
-            grid = (-(-n // size),)
+            grid = (1, 1, -(-n // size))
             for a, b, s, o in ((data[first:], gathered, step, 1), (flat, scattered[first:], 1, step)):
                 given = {"x": a, "out": b, "n": np.int32(n), "STEP": s, "OUT": o, "N": size}
                 if kernel is run_time_step:
