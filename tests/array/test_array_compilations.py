@@ -7,12 +7,15 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from xdsl.dialects import func
 
 import weft
 import weft.array as wa
+from weft import target as targets
 from weft.array.execution import native, plans
 from weft.array.expression import tracing
 from weft.runtime import compiler
+from weft.transforms.join_programs import joined_of
 
 pytestmark = pytest.mark.jit
 
@@ -36,6 +39,23 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(compiler, "artifact_for", counted)
     return made
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kernels_over_one_dimension_have_one_function(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And none for several programs at once, which their tiles are long enough to go without."""
+    forget()
+    made, known = list[bool](), compiler.artifact_for
+
+    def noted(kernel: Any, signature: Any, options: Any) -> Any:
+        module = compiler.laid_out(kernel, signature, options, targets.host())
+        made.append(all(joined_of(op) is None for op in module.ops if isinstance(op, func.FuncOp)))
+        return known(kernel, signature, options)
+
+    monkeypatch.setattr(compiler, "artifact_for", noted)
+    x = np.arange(5000, dtype=dtype)
+    assert np.array_equal((wa.asarray(x, "numpy") * 3).numpy(), x * 3)
+    assert made == [True]
 
 
 @pytest.mark.parametrize("system", ["numpy", "torch", "jax", "dali", "triton"])
