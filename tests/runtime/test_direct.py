@@ -836,6 +836,24 @@ def test_views_and_read_only_arrays_are_launched_directly() -> None:
     assert not any(route.known for route in kernel._executables.routes.values())  # pyright: ignore[reportPrivateUsage]
 
 
+@weft.jit
+def sum_of_row(x: Any, out: Any, n: Any, B: tl.constexpr) -> None:
+    total = tl.zeros([B], tl.float32)
+    for i in range(0, n, B):
+        at = i + tl.arange(0, B)
+        total += tl.load(x + at, mask=at < n, other=0.0)
+    tl.store(out, tl.sum(total, 0))
+
+
+def test_grids_of_long_rows_are_whole_from_a_program_for_each_thread_on() -> None:
+    """Fewer programs may be run in parts, which Python decides."""
+    x, out = np.ones(4096, np.float32), np.zeros(1, np.float32)
+    executable = sum_of_row.compile(x, out, x.size, B=256).executable
+    assert executable.artifact.sums
+    assert executable.least == executor.pool().threads
+    assert note.compile(np.zeros(8, np.int32), 5, 1.5, True).executable.least == 1
+
+
 def test_more_kinds_than_plans() -> None:
     kernel = weft.jit(note.fn)
     for _ in range(4):
@@ -942,10 +960,11 @@ def test_references_are_counted() -> None:
         kernel[(1,)](out, n, scale, True)
     launcher = kernel[(1,)]
     assert inspect.isbuiltin(launcher.func)
-    counts = [sys.getrefcount(one) for one in (out, n, scale, True, None, out.dtype)]
+    plan = kernel._plans._plans[0]  # pyright: ignore[reportPrivateUsage]
+    counts = [sys.getrefcount(one) for one in (out, n, scale, True, None, out.dtype, plan)]
     for _ in range(1000):
         launcher(out, n, scale, True)
-    again = [sys.getrefcount(one) for one in (out, n, scale, True, None, out.dtype)]
+    again = [sys.getrefcount(one) for one in (out, n, scale, True, None, out.dtype, plan)]
     assert all(abs(a - b) < 50 for a, b in zip(counts, again, strict=True)), (counts, again)
 
 
