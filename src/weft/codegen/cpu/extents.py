@@ -12,7 +12,7 @@ The rows are those along the last dimension. A loop ends with them if it does no
 conjunct that compares consecutive numbers along the rows, the same for all rows, with one bound (`weft.codegen.cpu.masks`).
 
 If nothing else is in the masks of its loads and stores, but for conditions that hold for whole rows, the end of the rows decides
-all of them:
+all of them. Rows that may end within a register are then two parts:
 
     for row: for each two registers: if last column < n: .. else: for each of both: if last column < n: .. else: ..   before
     for row: if row is wanted: for whole registers: ..; for the last register, if it is cut off: ..                   now
@@ -135,7 +135,8 @@ def extent_of(registers: Registers, loop: RegisterLoop) -> Extent | None:
 
 def _decided(registers: Registers, loop: RegisterLoop) -> tuple[frozenset[SSAValue], Sequence[SSAValue]]:
     """The masks of a loop's accesses and their conjuncts that are the same along rows, if all have these and the same others,
-    which compare along rows. None of both else, or where a register has several rows, or if the loop does not only store."""
+    which compare along rows. None of both else, or where a register has several rows or no row ends within one, or if the loop
+    does not only store."""
     layout = loop.layout
     if len(layout.shape) == 1 or len(axis_bits(layout, "lane", len(layout.shape) - 1)) < layout.in_bits("lane"):
         return frozenset(), ()
@@ -155,7 +156,17 @@ def _decided(registers: Registers, loop: RegisterLoop) -> tuple[frozenset[SSAVal
         compared.add(frozenset(along))
     if len(set(rows)) > 1 or len(compared) > 1:
         return frozenset(), ()
+    register = layout.shape[-1] >> len(axis_bits(layout, "register", len(layout.shape) - 1))
+    if not any(_may_end_within(registers, compare, register) for compare in next(iter(compared), ())):
+        return frozenset(), ()
     return frozenset(masks), [each for each in _conjuncts(next(iter(masks))) if each in rows[0]]
+
+
+def _may_end_within(registers: Registers, compare: tile.CompareOp, size: int) -> bool:
+    """Whether rows that a comparison ends may end within a register of so many columns. Where they end with one, pairs of whole
+    registers are as many instructions, and copies of rows of 512 bytes from memory took up to 1.27 of the time one by one."""
+    bound = bound_of(compare, registers.facts.axis)
+    return bound is None or registers.facts.axis[bound].divisibility[-1] % size != 0
 
 
 def _masks(root: Root, one_row: bool) -> Collection[SSAValue] | None:
