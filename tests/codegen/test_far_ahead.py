@@ -24,23 +24,25 @@ CACHE = 3 << 20
 
 
 @weft.jit
-def one_row(x: Any, y: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
-    total, row = tl.zeros((BN,), tl.float32), tl.program_id(0)
+def sum_of(x: Any, n: Any, BN: tl.constexpr) -> Any:
+    total = tl.zeros((BN,), tl.float32)
     for k in range(0, n, BN):
         at = k + tl.arange(0, BN)
-        total += tl.load(x + row * n + at, mask=at < n, other=0.0)
-    tl.store(out + row, tl.sum(total, axis=0))
+        total += tl.load(x + at, mask=at < n, other=0.0)
+    return tl.sum(total, axis=0)
+
+
+@weft.jit
+def one_row(x: Any, y: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    row = tl.program_id(0)
+    tl.store(out + row, sum_of(x + row * n, n, BN))
 
 
 @weft.jit
 def in_parts(x: Any, y: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
     """Several rows a program."""
     for row in range(tl.program_id(0) * m, tl.program_id(0) * m + m):
-        total = tl.zeros((BN,), tl.float32)
-        for k in range(0, n, BN):
-            at = k + tl.arange(0, BN)
-            total += tl.load(x + row * n + at, mask=at < n, other=0.0)
-        tl.store(out + row, tl.sum(total, axis=0))
+        tl.store(out + row, sum_of(x + row * n, n, BN))
 
 
 @weft.jit

@@ -7,6 +7,7 @@ import ctypes
 import gc
 import inspect
 import math
+import os
 import pickle
 import struct
 import subprocess
@@ -828,11 +829,14 @@ def test_views_and_read_only_arrays_are_launched_directly() -> None:
     kernel = weft.jit(shift.fn)
     x = np.zeros(16, np.int32)
     x.flags.writeable = False
-    for _ in range(4):
-        out = np.zeros((16, 2), np.int32)
-        kernel[(1,)](out[::-1, 0], x, 1)
-        assert out[:, 0].tolist() == [0] * 15 + [1]
-    assert kernel._plans.count == 1  # pyright: ignore[reportPrivateUsage]
+    for _ in range(2):
+        for _ in range(4):
+            out = np.zeros((16, 2), np.int32)
+            kernel[(1,)](out[::-1, 0], x, 1)
+            assert out[:, 0].tolist() == [0] * 15 + [1]
+        assert kernel._plans.count == 1  # pyright: ignore[reportPrivateUsage]
+        kernel._executables.forget_ways()  # pyright: ignore[reportPrivateUsage]
+        assert kernel._plans.count == 0  # pyright: ignore[reportPrivateUsage]
     assert not any(route.known for route in kernel._executables.routes.values())  # pyright: ignore[reportPrivateUsage]
 
 
@@ -883,17 +887,15 @@ def native(kernel: Any, *values: Any) -> bool:
     return not seen
 
 
-def test_launchers_that_are_older_than_the_plans() -> None:
+def test_launchers_that_are_older_than_the_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = weft.jit(note.fn)
     launcher = kernel[(1,)]
     values = np.zeros((1, 8), np.int32), 5, 1.5, True
     for _ in range(4):
         launcher(*values)
     assert kernel._plans.count == 1  # pyright: ignore[reportPrivateUsage]
-    found = kernel._found  # pyright: ignore[reportPrivateUsage]
-    kernel._found = None  # type: ignore[assignment]
+    monkeypatch.setattr(kernel, "_found", None)  # what launches through Python call
     launcher(*values)
-    kernel._found = found  # type: ignore[method-assign]
 
 
 def test_launches_of_another_thread_do_not_stand_in_the_way() -> None:
@@ -1006,9 +1008,19 @@ def test_code_that_was_forgotten_while_it_ran_is_not_planned(monkeypatch: pytest
             assert kernel._plans.count == 1  # pyright: ignore[reportPrivateUsage]
 
 
+def test_compiling_prepares_the_code_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pool of threads, whose number may be misspelt, in a process that only compiles."""
+    monkeypatch.setattr(direct, "_found", [])
+    monkeypatch.setattr(direct, "_loaded", dict[bool, Any]())
+    monkeypatch.setattr(direct, "POOL", None)
+    direct.prepare()
+    assert direct._found == []  # pyright: ignore[reportPrivateUsage]
+    assert direct._loaded[True] is not None  # pyright: ignore[reportPrivateUsage]
+
+
 def test_where_objects_lie_otherwise_python_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct, "_found", [])
-    monkeypatch.setattr(direct, "_asked", set[bool]())
+    monkeypatch.setattr(direct, "_loaded", dict[bool, Any]())
     monkeypatch.setattr(direct_words, "DTYPE", 48)
     assert direct.process() is None
     kernel = weft.jit(note.fn)
@@ -1019,7 +1031,7 @@ def test_where_objects_lie_otherwise_python_launches(monkeypatch: pytest.MonkeyP
     assert not inspect.isbuiltin(kernel[(1,)].func)
 
 
-@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="the system has no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_forked_child_launches(tmp_path: Any) -> None:
     """From the main thread, and from another, which is the child's main thread."""
     script = tmp_path / "forks.py"

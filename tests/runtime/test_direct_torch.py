@@ -18,6 +18,9 @@ from weft.runtime.arguments import Parameter, bind, disjoint
 from weft.runtime.plans import Call
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from tensor_values import ALIGNED, NOT_TAKEN, TAKEN  # noqa: E402 - they are tensors
+
 pytestmark = [
     pytest.mark.jit,
     pytest.mark.torch,
@@ -27,42 +30,22 @@ pytestmark = [
 assert compiler is not None  # the code is compiled where the compiler has been loaded
 
 PARAMETERS = (Parameter("x"), Parameter("y"))
-BASE: Any = torch.arange(256, dtype=torch.uint8)
-ALIGNED: Any = BASE[-BASE.data_ptr() % 64 :]
-
-
-class Subclass(torch.Tensor):
-    """May be anything."""
-
-
 VALUES: dict[str, Callable[[], Any]] = {
-    "whole": lambda: ALIGNED[:32],
-    "behind it": lambda: ALIGNED[64:96],
-    "by one further": lambda: ALIGNED[33:64],
-    "bfloat16": lambda: ALIGNED[64:96].view(torch.bfloat16),
+    **TAKEN,
+    **{name: NOT_TAKEN[name] for name in ("transposed", "with steps", "broadcast")},
     "float16": lambda: ALIGNED[64:96].view(torch.float16),
-    "float8": lambda: ALIGNED[64:96].view(torch.float8_e4m3fn),
     "bool": lambda: ALIGNED[64:96].view(torch.bool),
     "int8": lambda: ALIGNED[64:96].view(torch.int8),
-    "two dimensions": lambda: ALIGNED[64:96].reshape(4, 8),
-    "transposed": lambda: ALIGNED[:32].reshape(4, 8).T,
-    "with steps": lambda: ALIGNED[:64:2],
+    "many with steps": lambda: ALIGNED[:64:2],
     "between steps": lambda: ALIGNED[63:65],
-    "broadcast": lambda: ALIGNED[:1].expand(4),
-    "empty": lambda: ALIGNED[:0],
-    "no dimension": lambda: torch.tensor(3, dtype=torch.uint8),
-    "a parameter": lambda: torch.nn.Parameter(torch.zeros(5)),
-    "with a gradient": lambda: torch.zeros(5, requires_grad=True),
     "zeros": lambda: torch.zeros(5),
     "NumPy": lambda: np.zeros(5, np.float32),
 }
 REFUSED: dict[str, Callable[[], Any]] = {
-    "negated": lambda: torch.ones(4, dtype=torch.complex64).conj().imag,
+    **{name: NOT_TAKEN[name] for name in ("negated", "meta", "sparse", "a subclass")},
     "negated, contiguous": lambda: torch._neg_view(torch.zeros(5)),
-    "meta": lambda: torch.empty(3, device="meta"),
-    "sparse": lambda: torch.eye(3).to_sparse(),
+    "between its elements": lambda: torch.frombuffer(bytearray(64), dtype=torch.float32, count=4, offset=1),
     "complex": lambda: torch.zeros(3, dtype=torch.complex64),
-    "a subclass": lambda: torch.zeros(3).as_subclass(Subclass),
 }
 
 

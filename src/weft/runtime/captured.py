@@ -14,9 +14,10 @@ that still holds, and calls native code:
 
 Where something was compared and differs, RuntimeError says what, and nothing runs.
 
-In the main thread a small launch of one thread has memory for native code of its own, which is a copy of what was packed once.
-Where that is in use (a launch within a signal handler), or was when something was raised, and in other threads, a repetition
-is an ordinary launch from there on.
+Native code compares all this and repeats the launch where it can (`weft.runtime.plans`). Elsewhere, as for tensors that have no
+exchange interface, Python does. In the main thread a small launch of one thread then has memory for native code of its own,
+which is a copy of what was packed once. Where that is in use (a launch within a signal handler), or was when something was
+raised, and in other threads, a repetition is an ordinary launch from there on.
 """
 
 from __future__ import annotations

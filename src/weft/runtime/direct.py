@@ -149,7 +149,7 @@ class Process:
         from weft.runtime.executable import SLEEPING, WAKING
 
         pool = self._pool = POOL()  # the block has addresses of its words
-        pool.watch.direct = self._workspace
+        pool.watch.direct = lambda: self.workspace
         self.set(
             main=threading.main_thread().ident or 0,
             threads=pool.threads,
@@ -165,9 +165,6 @@ class Process:
     def workspace(self) -> Workspace:
         """The workspace that native code has now."""
         return self._spaces[self.block[_WORKSPACE]]
-
-    def _workspace(self) -> Workspace:
-        return self.workspace
 
     def function(self, held: tuple[object, ...]) -> Callable[..., None]:
         """The native function; the first of ``held`` is the address of a kernel's block in bytes, the others live as long."""
@@ -217,30 +214,31 @@ def _address_of(name: str) -> int:
 
 
 _found: Final[list[Process]] = []
-_asked: Final[set[bool]] = set()
-"""Whether the code was looked for, with the compiler and without."""
+_loaded: Final[dict[bool, LoadedCode | None]] = {}
+"""The code, as it was had with the compiler and without."""
 
 
 def process() -> Process | None:
     """What direct launches share; None where there are none. The code is compiled in a process that compiles, and is on disk for
     others."""
-    if _found:
-        return _found[0]
-    may_compile = "weft.codegen.compile" in sys.modules
-    if may_compile in _asked:
-        return None
-    _asked.add(may_compile)
-    if not _offsets_hold():
-        return None
-    native = helpers.loaded(direct_code.SYMBOL, direct_code.version(), direct_code.text if may_compile else None)
-    if native is not None:
+    if not _found and (native := _native()) is not None:
         _found.append(Process(native))
     return _found[0] if _found else None
 
 
 def prepare() -> None:
     """Compiles the code in a process that compiles kernels, so that it is on disk where they are."""
-    process()
+    _native()
+
+
+def _native() -> LoadedCode | None:
+    may_compile = "weft.codegen.compile" in sys.modules
+    if may_compile not in _loaded:
+        _loaded[may_compile] = None
+        if _offsets_hold():
+            text = direct_code.text if may_compile else None
+            _loaded[may_compile] = helpers.loaded(direct_code.SYMBOL, direct_code.version(), text)
+    return _loaded[may_compile]
 
 
 def _after_fork() -> None:

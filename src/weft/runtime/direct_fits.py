@@ -144,8 +144,8 @@ entry:
   %bounds = word ptr %plan PLAN.bounds
   br label %value
 value:
-  %v = phi i64 [ 0, %entry ], [ %v.more, %stored ], [ %v.more, %fixed ]
-  %record = phi ptr [ %records, %entry ], [ %record.next, %stored ], [ %record.next, %fixed ]
+  %v = phi i64 [ 0, %entry ], [ %v.more, %value.fits ]
+  %record = phi ptr [ %records, %entry ], [ %record.next, %value.fits ]
   %more.values = icmp ult i64 %v, %values
   br i1 %more.values, label %value.of, label %yes
 value.of:
@@ -163,20 +163,18 @@ value.of:
   switch i64 %kind, label %same [ i64 {NUMBER}, label %number
                                   i64 {INT}, label %int
                                   i64 {FLOAT}, label %float
-                                  i64 {DOUBLE}, label %double
+                                  i64 {DOUBLE}, label %float
                                   i64 {BOOL}, label %bool
                                   i64 {ARRAY}, label %array
                                   i64 {TENSOR}, label %tensor ]
 same:
   %address = ptrtoint ptr %object to i64
   %is.same = icmp eq i64 %address, %what
-  br i1 %is.same, label %fixed, label %no
+  br i1 %is.same, label %value.fits, label %no
 number:
   %constant = call i64 @number(ptr %process, ptr %object)
   %is.number = icmp eq i64 %constant, %what
-  br i1 %is.number, label %fixed, label %no
-fixed:
-  br label %value
+  br i1 %is.number, label %value.fits, label %no
 
 int:
   %i = call i64 @number(ptr %process, ptr %object)
@@ -193,22 +191,16 @@ int:
 float:
   %float.type = word ptr %process PROCESS.float
   %is.float = icmp eq ptr %type, %float.type
-  br i1 %is.float, label %narrow, label %no
-narrow:
-  %as.narrow = word ptr %process PROCESS.PyFloat_AsDouble
-  %d = call double %as.narrow(ptr %object)
-  %f = fptrunc double %d to float
-  %f.bits = bitcast float %f to i32
-  %f.word = zext i32 %f.bits to i64
-  br label %store
-double:
-  %double.type = word ptr %process PROCESS.float
-  %is.double = icmp eq ptr %type, %double.type
-  br i1 %is.double, label %wide, label %no
-wide:
-  %as.wide = word ptr %process PROCESS.PyFloat_AsDouble
-  %w = call double %as.wide(ptr %object)
-  %w.word = bitcast double %w to i64
+  br i1 %is.float, label %real, label %no
+real:
+  %as.double = word ptr %process PROCESS.PyFloat_AsDouble
+  %double = call double %as.double(ptr %object)
+  %wide = bitcast double %double to i64
+  %single = fptrunc double %double to float
+  %bits = bitcast float %single to i32
+  %narrow = zext i32 %bits to i64
+  %is.wide = icmp eq i64 %kind, {DOUBLE}
+  %real.word = select i1 %is.wide, i64 %wide, i64 %narrow
   br label %store
 bool:
   %bool.type = word ptr %process PROCESS.bool
@@ -343,11 +335,11 @@ sixteenth:
   %is.sixteenth = or i1 %any, %as.said
   br i1 %is.sixteenth, label %store, label %no
 store:
-  %stored.word = phi i64 [ %word, %sixteenth ], [ %f.word, %narrow ], [ %w.word, %wide ], [ %b.word, %truth ]
+  %stored.word = phi i64 [ %word, %sixteenth ], [ %real.word, %real ], [ %b.word, %truth ]
   %slot.p = getelementptr i64, ptr %slots, i64 %slot
   store i64 %stored.word, ptr %slot.p, align 8
-  br label %stored
-stored:
+  br label %value.fits
+value.fits:
   br label %value
 refused:
   %clear = word ptr %process PROCESS.PyErr_Clear

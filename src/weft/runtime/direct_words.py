@@ -18,7 +18,7 @@ PROCESS: Final = (
     "asleep",  # where it says that it sleeps
     "wake",  # a function that wakes it
     "ended",  # where the pool says when the last launch ended that threads could share
-    "waking", "sleeping", "spin",  # nanoseconds: `executable.Limits`, `spinning.SPIN`
+    "waking", "sleeping", "spin",  # nanoseconds: `executable.WAKING` and `SLEEPING`, `spinning.SPIN`
     "clock", "which",  # the system's ``clock_gettime`` and the clock that it shall read; 0 where there is none
     "None", "True", "tuple", "int", "float", "bool", "array",  # objects, and types
     "emulated",  # the context variable `place.CURRENT`

@@ -75,7 +75,8 @@ class Executable:
         bounds = "QQ" * len(self._pointers if checked else self.measured)
         packer = struct.Struct(f"{HEAD}{slot_format(key)}{bounds}{'Q' if more else ''}")
         self._pack = packer.pack_into
-        self._slots = (packer.size - ARGUMENTS) // 8
+        self.slots = (packer.size - ARGUMENTS) // 8
+        """How many slots a launch has, bounds among them."""
 
     def launch(self, bound: Bound, grid: Grid) -> None:
         """Runs the kernel for each program of a grid that is not empty. Raises `ValueError` for a read-only array
@@ -95,7 +96,7 @@ class Executable:
         """`launch` for arguments that need no look: one slot for each parameter, memory that may be written, a grid that is not
         empty; ``bound`` is for messages. At most ``threads`` threads run it; ``kept`` is held until none does. Behind the slots
         may come `measures`."""
-        if len(slots) < self._slots:
+        if len(slots) < self.slots:
             slots = (*slots, *self._unknown)
         parted = self._parted
         if parted is None or math.prod(grid) >= (executor.pool().threads if threads is None else threads):
@@ -114,7 +115,7 @@ class Executable:
         total, chunk, width = _ALONE if grid == _ONE else pool.share(grid, threads)
         if width > 1:
             scratch += self._copies
-        workspace = take(self._slots)
+        workspace = take(self.slots)
         memory = workspace.scratch(scratch) if scratch else 0
         try:
             self._pack(workspace.block, workspace.offset, memory, total, chunk, *grid, *slots)
@@ -183,11 +184,6 @@ class Executable:
         return self._scratch + self._copies
 
     @property
-    def slots(self) -> int:
-        """How many slots a launch has."""
-        return self._slots
-
-    @property
     def least(self) -> int:
         """The programs of the smallest grid that is run whole, whatever it was like before (`weft.runtime.parted`)."""
         return 1 if self._parted is None else executor.pool().threads
@@ -202,7 +198,7 @@ class Executable:
     def standing(self, bound: Bound, grid: Grid) -> Workspace:
         """A launch on one thread, packed to be repeated. Raises as `launch` for a read-only array."""
         refuse_read_only(self.kernel, self.artifact.written, bound.read_only)
-        workspace = Workspace(self._slots)
+        workspace = Workspace(self.slots)
         total = grid[0] * grid[1] * grid[2]
         head = (workspace.scratch(self._scratch), total, total, *grid)
         try:
@@ -221,7 +217,7 @@ class Executable:
     def brief(self, grid: Grid) -> Callable[[Sequence[Slot]], None]:
         """`run` for one grid, in the calling thread alone, for kernels that take less than a millisecond: a signal that arrives
         meanwhile is handled when the kernel has ended, so no watch has to look."""
-        pack, entry, scratch, needed = self._pack, self.entry, self.artifact.scratch, self._slots
+        pack, entry, scratch, needed = self._pack, self.entry, self.artifact.scratch, self.slots
         x, y, z = grid
         total, unknown = x * y * z, self._unknown
 

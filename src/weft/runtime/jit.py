@@ -30,7 +30,7 @@ from weft.runtime.keywords import check_keywords
 from weft.runtime.launchers import Launcher, Placed, named_gpu
 from weft.runtime.place import CURRENT, Place, card_of
 from weft.runtime.plans import Call, Plans
-from weft.runtime.shortcuts import Compiled, Known, Route, Ways
+from weft.runtime.shortcuts import Compiled, Known, Route
 from weft.semantics import get as get_semantics
 from weft.target import GpuTarget
 
@@ -99,7 +99,6 @@ class JITFunction(KernelFunction):
         self.knows_strides = False
         self._unspecialised = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
         self._executables = Compiled()
-        self._ways = Ways()
         self._compiled_from = References()
         self._lock = threading.RLock()
 
@@ -141,7 +140,7 @@ class JITFunction(KernelFunction):
 
     @cached_property
     def _plans(self) -> Plans:
-        """What launches directly."""
+        """The launches that Python takes no part in."""
         plans = Plans(self._launch_here)
         self._executables.forgotten = plans.clear
         return plans
@@ -211,11 +210,11 @@ class JITFunction(KernelFunction):
         if isinstance(executable, Executable) and bound.parameters is self._list.parameters:
             way = (executable.address, *bound.key, len(args), *keywords)
             if (
-                self._ways.may_ask(way)
+                self._executables.ways.may_ask(way)
                 and self._plans.may_grow()
                 and self._plan(executable, Call(args, keywords, bound.parameters, bound.key))
             ):
-                self._ways.add(way)
+                self._executables.ways.add(way)
         if sizes[0] and sizes[1] and sizes[2]:
             profile = executable.launch(bound, sizes)
             if profiles is not None and profile is not None:
@@ -388,7 +387,6 @@ class JITFunction(KernelFunction):
         with self._lock:
             before, self._compiled_from = self._compiled_from, self.references()
             self._executables.forget_ways()
-            self._ways.clear()
             if before.texts != self._compiled_from.texts:
                 self._executables.clear()
 

@@ -130,12 +130,13 @@ _NOWHERE: Final = Route(lambda *values: None, ())
 
 
 class Compiled(dict[Hashable, Any]):
-    """A kernel's compiled code by place, options and tokens, and the ``routes`` to it by the types of values and options. Where
-    what leads there is forgotten, ``forgotten`` is called."""
+    """A kernel's compiled code by place, options and tokens, the ``routes`` to it by the types of values and options, and the
+    ``ways`` of other launches. Where what leads there is forgotten, ``forgotten`` is called."""
 
     def __init__(self) -> None:
         super().__init__()
         self.routes: dict[Hashable, Route] = {}
+        self.ways = Ways()
         self.forgotten: Callable[[], None] = lambda: None
         self._seen: set[Hashable] = set()
 
@@ -147,6 +148,7 @@ class Compiled(dict[Hashable, Any]):
     def forget_ways(self) -> None:
         """Forgets what leads to the code, which remains."""
         self.routes.clear()
+        self.ways.clear()
         self.forgotten()
 
     def add_route(self, kind: Hashable, kernel: str, parameters: Sequence[Parameter], values: Sequence[Any]) -> None:

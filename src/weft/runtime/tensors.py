@@ -2,7 +2,7 @@
 
 A type whose library has the interface names in ``__dlpack_c_exchange_api__`` a table of C functions (dlpack.h,
 ``DLPackExchangeAPI``). One of them describes a tensor without taking part in its ownership, in some 30 ns: where its elements
-are, shape, strides, dtype and device. PyTorch has it since 2.10.
+are, shape, strides, dtype and device. PyTorch 2.13 has it.
 """
 
 from __future__ import annotations
