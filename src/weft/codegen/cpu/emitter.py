@@ -40,6 +40,7 @@ from weft.codegen.cpu.schedule import Item, RegisterLoop, Schedule, WriteBack
 from weft.codegen.cpu.strided import every_second
 from weft.codegen.cpu.strips import Strips, emit_strips
 from weft.codegen.cpu.sum_order import ACCUMULATORS
+from weft.codegen.cpu.turned import Turn, emit_turn, items_or_turns
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
 from weft.codegen.cpu.views import used_registers
@@ -156,11 +157,15 @@ class Emitter(Registers):
         self._schedules.append((schedule, {}))
         staged, self._staged = self._staged, []
         outer, self.later = self.later, self._later(block, schedule)
-        for item in schedule.items:
+        for item in items_or_turns(self, schedule):
             self.split_long_block()
-            if isinstance(item, RegisterLoop):
-                self.later.begin()
-            self.item(item)
+            for loop in item.loops if isinstance(item, Turn) else [item]:
+                if isinstance(loop, RegisterLoop):
+                    self.later.begin()
+            if isinstance(item, Turn):
+                emit_turn(self, item)
+            else:
+                self.item(item)
         self.later = outer
         for source, target in self._staged:
             self.copy(source, target)
@@ -233,6 +238,10 @@ class Emitter(Registers):
         """One register of a load."""
         return self._accesses.load(op, index)
 
+    def store_register(self, op: tile.StoreOp, index: RegisterIndex) -> None:
+        """One register of a store."""
+        self._accesses.store(op, index)
+
     def load_lane(self, op: tile.LoadOp, index: RegisterIndex, lane: int) -> ir.Value:
         """One lane of a load."""
         return self._accesses.load_lane(op, index, lane)
@@ -268,7 +277,7 @@ class Emitter(Registers):
         }
         sources = {root: self.in_memory(root.source) for root in loop.roots if isinstance(root, tile.GatherOp)}
         targets = [(value, self.home(value)) for value in loop.kept]
-        ends = extent_of(self, loop)
+        ends = None if within else extent_of(self, loop)
         if ends is None:
             self.note_walk(loop.layout)
         else:
@@ -358,7 +367,7 @@ class Emitter(Registers):
             case tile.LoadOp():
                 self.remember(op.result, index, self._accesses.load(op, index))
             case tile.StoreOp():
-                self._accesses.store(op, index)
+                self.store_register(op, index)
             case cpu.PackOp():
                 pack(self, op, index)
             case _:

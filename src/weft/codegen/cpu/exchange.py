@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from llvmlite import ir
+
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.emit.context import Emit
+from weft.codegen.emit.element import Element
 from weft.codegen.llvm.types import I1, scalar_type, shuffle
 from weft.layout import LinearLayout, Shuffles, plan_conversion, vector_machine
 from weft.layout.algebra import f2
@@ -37,16 +40,20 @@ def _emit_group(
         source.load(builder, RegisterIndex(source_at.const ^ offset, source_at.terms))
         for (offset,) in step.source.offsets
     ]
+    vectors = shuffled(builder, step, vectors, target.element)
+    for vector, offsets in zip(vectors, step.destination.offsets, strict=True):
+        # registers that hold the same vector share a slot of the buffer
+        target.store(builder, RegisterIndex(target_at.const ^ offsets[0], target_at.terms), vector)
+
+
+def shuffled(builder: ir.IRBuilder, step: Shuffles, vectors: list[ir.Value], element: Element) -> list[ir.Value]:
+    """The vectors that a group ends with."""
     is_bool = scalar_type(vectors[0]) == I1
     if is_bool:  # LLVM shuffles bytes better than bits
-        vectors = [target.element.to_storage(builder, v) for v in vectors]
+        vectors = [element.to_storage(builder, v) for v in vectors]
     for level in step.levels:
         vectors = [
             shuffle(builder, vectors[first], level.mask(v), *(vectors[i] for i in others))
             for v, (first, *others) in enumerate(map(level.operands, range(level.outputs)))
         ]
-    if is_bool:
-        vectors = [target.element.from_storage(builder, v) for v in vectors]
-    for vector, offsets in zip(vectors, step.destination.offsets, strict=True):
-        # registers that hold the same vector share a slot of the buffer
-        target.store(builder, RegisterIndex(target_at.const ^ offsets[0], target_at.terms), vector)
+    return [element.from_storage(builder, v) for v in vectors] if is_bool else vectors

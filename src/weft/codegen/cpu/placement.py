@@ -174,7 +174,7 @@ class BufferPlacement:
             return
         for i, other in enumerate(items):
             if not isinstance(other, RegisterLoop):
-                if i >= writer and _reads(other, root.carried, schedule.buffered):
+                if i >= writer and reads(other, root.carried, schedule.buffered):
                     return
                 continue
             needed = other.needs.get(root.carried, set())
@@ -215,11 +215,11 @@ def _stage(schedule: Schedule) -> None:
         for root in item.roots:
             if isinstance(root, WriteBack):
                 root.staged = item.needs.get(root.carried, set()) - {identity(item.layout)} != set() or any(
-                    _reads(later, root.carried, schedule.buffered) for later in schedule.items[position + 1 :]
+                    reads(later, root.carried, schedule.buffered) for later in schedule.items[position + 1 :]
                 )
 
 
-def _reads(item: Item, value: SSAValue, buffered: Container[SSAValue]) -> bool:
+def reads(item: Item, value: SSAValue, buffered: Container[SSAValue]) -> bool:
     """Whether an item reads a value, itself or through what it recomputes."""
     if isinstance(item, RegisterLoop):
         return value in item.needs

@@ -177,6 +177,10 @@ class Registers(Emit):
         """One register of a load."""
 
     @abstractmethod
+    def store_register(self, op: tile.StoreOp, index: RegisterIndex) -> None:
+        """One register of a store."""
+
+    @abstractmethod
     def load_lane(self, op: tile.LoadOp, index: RegisterIndex, lane: int) -> ir.Value:
         """One lane of a load whose mask, if any, is true there."""
 
