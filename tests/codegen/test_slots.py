@@ -15,7 +15,7 @@ import pytest
 from llvmlite import ir
 
 from native_functions import native_function
-from weft.codegen.cpu.slots import START_BYTES, Slots
+from weft.codegen.cpu.slots import NUMBERS, START_BYTES, Slots
 from weft.codegen.llvm.types import I64, POINTER, Module
 from weft.target import host
 
@@ -47,7 +47,7 @@ def claims(slots: Slots, wanted: Iterable[Key], garbage: int = 0) -> Iterator[bo
     words = slots.table_bytes // 8
     table = (ctypes.c_int64 * (words + 8))(*[garbage] * words)
     first = -ctypes.addressof(table) % 64 // 8
-    for i in range(4):
+    for i in range(NUMBERS):
         table[first + i] = 0
     result = (ctypes.c_int64 * 2)()
     held: dict[int, Key] = {}

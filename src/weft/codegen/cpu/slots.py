@@ -15,10 +15,13 @@ Each is rounded up to a power of two.
     0 1 2 .. 63, all once          16 at first, then 1
     0 .. 19, again and again       16 at first; then 1; 32 when 0 comes again. From the third time on each is found
 
-The table before the slots has four numbers, which are 0 when a thread begins a launch, and of as many panels as there are slots
+The table before the slots has five numbers, which are 0 when a thread begins a launch, and of as many panels as there are slots
 a hash of 32 bits of the keys, and the keys. Those of panel i are at ``i % slots``. It is in slot ``(i - since) % used`` until
 ``used`` further ones are filled. A choice of other slots loses all panels before it. Vector comparisons of hashes find the latest
 panel that may be the one; if its keys are others, the panel is filled again.
+
+Programs often want the panel that the program before had. So the table also has the keys of the panel that was claimed last, and
+its slot: they are compared first. To find it again changes no number.
 """
 
 from __future__ import annotations
@@ -37,12 +40,16 @@ START_BYTES: Final = 9 << 17
 as many, products of 33x777x1001 took 1.02 times as long, and more after other kernels. Those of 1024^3 in tiles of 64 and more,
 which come back to up to 16 such panels, took 0.98."""
 
-NUMBERS: Final = 4
+NUMBERS: Final = 5
 """Numbers of 8 bytes at the beginning of a table: how many panels were filled; how many when the slots in use were chosen; the
-slots in use less one, xor what they are at first; the greatest distance of a panel that was found in this turn."""
+slots in use less one, xor what they are at first; the greatest distance of a panel that was found in this turn; twice the slot
+that was claimed last, and one."""
+
+_LAST: Final = 4
+"""The last of them."""
 
 _HASHES: Final = 64
-"""Where the hashes begin, in bytes; the keys of a panel follow all of them."""
+"""Where the hashes begin, in bytes; the keys of the panels follow all of them, and the keys that were claimed last."""
 
 _FACTOR: Final = 0x9E3779B97F4A7C15
 """The odd number by which hashes multiply: 2^64 over the golden ratio."""
@@ -59,6 +66,10 @@ class Slots:
     @property
     def table_bytes(self) -> int:
         """The bytes of a table."""
+        return self._last_at + 8 * self.keys
+
+    @property
+    def _last_at(self) -> int:
         return self._keys_at + 8 * self.number * self.keys
 
     @property
@@ -76,19 +87,32 @@ class Slots:
     def find(self, builder: ir.IRBuilder, table: ir.Value, wanted: Sequence[ir.Value]) -> tuple[ir.Value, ir.Value]:
         """The slot of the panel of the ``wanted`` keys, int64 each, and whether it must be filled. The table then has it.
 
-        That is a function of its own, once for all operands of as many keys and slots: a kernel has two, and LLVM would take a
-        tenth of its time for the second copy.
+        If that is not the panel that was claimed last, a function of its own looks for it, once for all operands of as many keys
+        and slots: a kernel has two, and LLVM would take a tenth of its time for the second copy.
         """
 
         def body(inner: ir.IRBuilder, arguments: Sequence[ir.Value]) -> ir.Value:
             place, stale = self._find(inner, arguments[0], arguments[1:])
-            return inner.or_(inner.shl(place, _number(1)), inner.zext(stale, I64))
+            twice = inner.shl(place, _number(1))
+            inner.store(inner.or_(twice, _number(1)), _word(inner, arguments[0], _LAST), align=8)
+            for key, value in zip(self._last_keys(inner, arguments[0]), arguments[1:], strict=True):
+                inner.store(value, key, align=8)
+            return inner.or_(twice, inner.zext(stale, I64))
 
-        found = outlined(builder, f"slot.{self.number}.{self.first}", [table, *wanted], I64, body)
+        last = builder.load(_word(builder, table, _LAST), typ=I64, align=8)
+        equal = _are_equal(builder, self._last_keys(builder, table), wanted)
+        same = builder.and_(builder.trunc(last, I1), equal)
+        before, fresh = builder.block, builder.xor(last, _number(1))
+        with builder.if_then(builder.not_(same)):
+            other = outlined(builder, f"slot.{self.number}.{self.first}", [table, *wanted], I64, body)
+            end = builder.block
+        found = builder.phi(I64)
+        found.add_incoming(fresh, before)
+        found.add_incoming(other, end)
         return builder.lshr(found, _number(1)), builder.trunc(found, I1)
 
     def _find(self, builder: ir.IRBuilder, table: ir.Value, wanted: Sequence[ir.Value]) -> tuple[ir.Value, ir.Value]:
-        numbers = [_word(builder, table, i) for i in range(NUMBERS)]
+        numbers = [_word(builder, table, i) for i in range(_LAST)]
         filled, since, changed, reach = (builder.load(number, typ=I64, align=8) for number in numbers)
         mask = builder.xor(changed, _number(self.first - 1))
         hashed = _hash(builder, wanted)
@@ -148,11 +172,20 @@ class Slots:
         else:
             distance = _number(1)
         _, keys = self._places(builder, table, builder.sub(filled, distance))
-        equal = [
-            builder.icmp_unsigned("==", builder.load(place, typ=I64, align=8), key)
-            for place, key in zip(keys, wanted, strict=True)
-        ]
-        return builder.select(reduce(builder.and_, equal), distance, _number(slots + 1))
+        return builder.select(_are_equal(builder, keys, wanted), distance, _number(slots + 1))
+
+    def _last_keys(self, builder: ir.IRBuilder, table: ir.Value) -> list[ir.Value]:
+        """Where the keys are that were claimed last."""
+        return [builder.gep(table, [_number(self._last_at + 8 * i)], source_etype=I8) for i in range(self.keys)]
+
+
+def _are_equal(builder: ir.IRBuilder, places: Sequence[ir.Value], wanted: Sequence[ir.Value]) -> ir.Value:
+    """Whether the keys at some places are the wanted ones."""
+    equal = [
+        builder.icmp_unsigned("==", builder.load(place, typ=I64, align=8), key)
+        for place, key in zip(places, wanted, strict=True)
+    ]
+    return reduce(builder.and_, equal)
 
 
 def _hash(builder: ir.IRBuilder, keys: Sequence[ir.Value]) -> ir.Value:
