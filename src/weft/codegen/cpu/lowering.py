@@ -18,7 +18,7 @@ from weft.codegen.cpu.atomic_access import atomic_scalar
 from weft.codegen.cpu.exchange import emit_conversion
 from weft.codegen.cpu.microkernel import emit_dot
 from weft.codegen.cpu.multiply import multiply
-from weft.codegen.cpu.panels import claim
+from weft.codegen.cpu.panels import claim, fill
 from weft.codegen.cpu.single_access import load_scalar, store_scalar
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.context import Lowering
@@ -93,7 +93,11 @@ def _for(registers: Registers, op: scf.ForOp) -> None:
 
 
 def _if(registers: Registers, op: scf.IfOp) -> None:
-    if not registers.delayed(op):
+    if registers.delayed(op):
+        return
+    if isinstance(op.cond.owner, cpu.ClaimOp):
+        fill(registers, op)
+    else:
         CONTROL[scf.IfOp](registers, op)
 
 

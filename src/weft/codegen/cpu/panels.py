@@ -11,6 +11,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from llvmlite import ir
+from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 
 from weft import dtypes
@@ -23,7 +24,7 @@ from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.llvm.interleave import interleaved
 from weft.codegen.llvm.masked import concatenated
-from weft.codegen.llvm.types import BF16, I1, I8, I16, I64, POINTER, intrinsic, lanes_of, shuffle
+from weft.codegen.llvm.types import BF16, I1, I8, I16, I32, I64, POINTER, intrinsic, lanes_of, shuffle, unknown
 from weft.ir import tile
 from weft.ir.cpu import ClaimOp, PackOp, Panel
 from weft.ir.types import dtype_of, layout_of, shape_of
@@ -52,6 +53,19 @@ def claim(registers: Registers, op: ClaimOp) -> None:
     offset = builder.mul(slot, ir.Constant(I64, size))
     registers.scalars[op.address] = builder.add(builder.ptrtoint(panels, I64), offset)
     registers.scalars[op.stale] = stale
+
+
+def fill(registers: Registers, op: scf.IfOp) -> None:
+    """Emits a branch that fills a panel. What it computes from numbers outside stays in it: LLVM would compute that before
+    the panel is looked for, and keep it on the stack. A vector there is read back when all stores before it are done."""
+    builder, before = registers.builder, dict(registers.scalars)
+    with builder.if_then(registers.scalar(op.cond), likely=False), registers.scope():
+        for value in dict.fromkeys(operand for inner in op.true_region.walk() for operand in inner.operands):
+            number = before.get(value)
+            if number is not None and number.type in (I32, I64) and not isinstance(number, ir.Constant):
+                registers.scalars[value] = unknown(builder, number, "r")
+        registers.block(op.true_region.block)
+    registers.scalars.update(before)
 
 
 def _as_integer(registers: Registers, key: SSAValue) -> ir.Value:
