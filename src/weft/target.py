@@ -89,6 +89,7 @@ TUNING: Final[Mapping[str, tuple[str, ...]]] = {
     "halved-loads": ("znver4",),
     "loading-additions": ("x86_64",),
     "lone-rows": ("znver4",),
+    "prefetch-results": ("znver4",),
     "prefetch-rows": ("znver4",),
     "slow-gathers": ("znver4", "znver5"),
     "streaming-stores": ("x86_64",),
@@ -105,6 +106,8 @@ or a whole architecture.
 - ``loading-additions``: instructions that add load one of their operands.
 - ``lone-rows``: rows of a certain length that share registers are summed one by one (`weft.codegen.cpu.lone_rows`). Measured on
   Zen 4 alone.
+- ``prefetch-results``: products fetch the lines ahead that they store to (`weft.codegen.cpu.results_ahead`). Measured on Zen 4
+  alone.
 - ``prefetch-rows``: loops that take rows far apart fetch the next one ahead (`weft.codegen.cpu.rows_ahead`). Measured on Zen 4
   alone.
 - ``slow-gathers``: AVX-512's gathers and scatters at equal distances take longer than loads and stores of their elements one by

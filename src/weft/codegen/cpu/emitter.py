@@ -35,8 +35,10 @@ from weft.codegen.cpu.panels import guard_of, pack, row_bits
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
+from weft.codegen.cpu.results_ahead import results_of
 from weft.codegen.cpu.scan import Scan, goes_by_rows
 from weft.codegen.cpu.schedule import Item, RegisterLoop, Schedule, WriteBack
+from weft.codegen.cpu.starts import is_left, start_of
 from weft.codegen.cpu.strided import every_second
 from weft.codegen.cpu.strips import Strips, emit_strips
 from weft.codegen.cpu.sum_order import ACCUMULATORS
@@ -62,17 +64,27 @@ class TileSlot:
     """A buffer for a tile that control flow merges. A carried tile's buffer is both what the body reads and what it writes;
     placement has seen to it that nothing reads the old value afterwards."""
 
-    def __init__(self, registers: Registers, buffer: Buffer, rows: SSAValue | None = None):
-        """``rows`` says how many are wanted of the first tile that is put there; None where all are, as of others."""
+    def __init__(self, registers: Registers, buffer: Buffer, product: cpu.MultiplyOp | None = None):
+        """``product`` is the only reader of a carried tile, if that is one."""
         self._registers = registers
         self._buffer = buffer
-        self._rows = rows
+        self._product = product
 
     def put(self, value: SSAValue) -> None:
-        """Writes a tile to the buffer, unless it lives there."""
-        registers, rows, self._rows = self._registers, self._rows, None
-        if registers.buffers.get(value) is self._buffer:
+        """Writes a tile to the buffer, unless it lives there. Of the first one only what the product reads, or what is left where
+        it does not run."""
+        product, self._product = self._product, None
+        if self._registers.buffers.get(value) is self._buffer:
             return
+        if product is not None and (start := start_of(product)) is not None and start.loop is not None:
+            with self._registers.builder.if_then(is_left(self._registers, start.loop), likely=False):
+                self._write(value, _rows_wanted(product))
+        else:
+            self._write(value, None if product is None else _rows_wanted(product))
+
+    def _write(self, value: SSAValue, rows: SSAValue | None) -> None:
+        """Writes so many rows of a tile, None all."""
+        registers = self._registers
         bits = tuple(axis_bits(self._buffer.layout, "register", 0)) if rows is not None else ()
         if rows is None or 1 << len(bits) != self._buffer.layout.shape[0]:
             registers.fill(value, self._buffer)
@@ -99,12 +111,16 @@ def _may_take_long(loop: scf.ForOp | scf.WhileOp) -> bool:
     )
 
 
-def _rows_wanted(carried: SSAValue) -> SSAValue | None:
-    """How many rows are wanted of a tile that a loop carries: as many as of the sums of the only product that reads it, if that
-    is known before the loop. None where all are."""
+def _product_of(carried: SSAValue) -> cpu.MultiplyOp | None:
+    """The product that adds to a tile which a loop carries, if nothing else reads that or the sums."""
     product = next((use.operation for use in carried.uses), None) if carried.has_one_use() else None
     if not isinstance(product, cpu.MultiplyOp) or product.acc is not carried or not product.result.has_one_use():
         return None
+    return product
+
+
+def _rows_wanted(product: cpu.MultiplyOp) -> SSAValue | None:
+    """How many rows are wanted of what a product adds to, if that is known before its loop. None where all are."""
     loop, rows = product.parent_op(), product.rows
     known = (
         rows.owner.parent_op() is not loop if isinstance(rows.owner, Operation) else rows.owner is not product.parent
@@ -157,7 +173,7 @@ class Emitter(Registers):
         self._schedules.append((schedule, {}))
         staged, self._staged = self._staged, []
         outer, self.later = self.later, self._later(block, schedule)
-        for item in items_or_turns(self, schedule):
+        for item, behind in items_or_turns(self, schedule):
             self.split_long_block()
             for loop in item.loops if isinstance(item, Turn) else [item]:
                 if isinstance(loop, RegisterLoop):
@@ -165,6 +181,7 @@ class Emitter(Registers):
             if isinstance(item, Turn):
                 emit_turn(self, item)
             else:
+                self.results.update(results_of(self, item, behind))
                 self.item(item)
         self.later = outer
         for source, target in self._staged:
@@ -225,7 +242,7 @@ class Emitter(Registers):
         """A buffer for a tile, a stack slot for a scalar."""
         element = element_of_value(value)
         if is_tile(value):
-            return TileSlot(self, self.pool.allocate(element, layout_of(value)), _rows_wanted(value))
+            return TileSlot(self, self.pool.allocate(element, layout_of(value)), _product_of(value))
         return ScalarSlot(self, element.register_type(None))
 
     def carry(self, values: Sequence[SSAValue], slots: Sequence[Slot]) -> None:

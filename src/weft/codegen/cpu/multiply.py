@@ -9,21 +9,18 @@ from __future__ import annotations
 from llvmlite import ir
 
 from weft.codegen.cpu.product import Product
+from weft.codegen.cpu.starts import start_of
 from weft.codegen.cpu.tile_product import multiply_tiles
 from weft.codegen.cpu.values import Registers
 from weft.codegen.llvm.types import I32, I64
-from weft.ir import tile
 from weft.ir.cpu import MultiplyOp
 from weft.target import PRODUCTS
 
 
 def multiply(registers: Registers, op: MultiplyOp) -> None:
     """Adds the product to the accumulator, in place where the schedule says so. A constant one is never in memory."""
-    result, tiles = registers.home(op.result), bool(PRODUCTS[op.instruction.data].rows)
-    start = op.acc.owner.number if isinstance(op.acc.owner, tile.ConstantOp) else None
-    if tiles and start:
-        start = None  # a tile can be cleared, not filled
-    if start is not None:
+    result, tiles, start = registers.home(op.result), bool(PRODUCTS[op.instruction.data].rows), start_of(op)
+    if start is not None and start.loop is None:
         pass
     elif op.acc not in registers.buffers:
         registers.fill(op.acc, result)

@@ -1,6 +1,6 @@
 """The product of two panels: a blocked multiply-add kernel with sums in registers for the panels' whole depth.
 
-    for blocks of the result:   load its vectors
+    for blocks of the result:   load its vectors, or begin with a constant
         for each k:             load ``columns`` vectors of the right panel
             for each row:       broadcast left[row, k], multiply-add into each
                                 store its vectors
@@ -38,8 +38,9 @@ from weft.codegen.cpu.fill_panels import fill_group, prepare
 from weft.codegen.cpu.filling_groups import TOGETHER, GroupFilling, Packed
 from weft.codegen.cpu.microkernel import RegisterBlock
 from weft.codegen.cpu.next_rows import NextRows
+from weft.codegen.cpu.starts import Beginning, Start
 from weft.codegen.cpu.values import Registers
-from weft.codegen.llvm.types import BF16, I8, I16, I32, I64, POINTER, constant, intrinsic, lanes_of
+from weft.codegen.llvm.types import BF16, I8, I16, I32, I64, POINTER, intrinsic, lanes_of
 from weft.dtypes import DType
 from weft.ir.cpu import ClaimOp, MultiplyOp
 from weft.ir.types import dtype_of, shape_of
@@ -79,8 +80,8 @@ class Product:
 
     words = 1
 
-    def __init__(self, registers: Registers, op: MultiplyOp, result: Buffer, start: float | None):
-        """``start`` is the constant that the sums begin with; else they are in memory."""
+    def __init__(self, registers: Registers, op: MultiplyOp, result: Buffer, start: Start | None):
+        """``start`` is what the sums begin with; else they are in memory."""
         self._registers = registers
         self._op = op
         self.builder = registers.builder
@@ -97,7 +98,7 @@ class Product:
         self.element = result.element.register_type(None)
         self.vector = ir.VectorType(self.element, self.block.lanes)
         self._align = min(64, self.dtype.itemsize * self.block.lanes)
-        self.start = None if start is None else constant(self.dtype, start, self.block.lanes)
+        self._start = Beginning(registers, start)
         self.word: ir.Type = self.element if product.group == 1 else I32
 
     def _at(self, pointer: ir.Value, offset: ir.Value | None, const: int = 0) -> ir.Value:
@@ -118,6 +119,7 @@ class Product:
         elif self.product.unsigned:
             self._keep_excess()
         stale = None if filling is None else self._registers.scalar(filling.op.cond)
+        fetch = self._registers.results.get(self._op)
         with over_blocks(self._registers, self.wanted[1], self.n, width) as j:
             b = self._at(self.b, self._times(j, width * self.right.depth))
             c = self._at(self.c, self._times(j, width))
@@ -128,6 +130,8 @@ class Product:
                     if part is self:
                         following = self._following(row)
                         fill = None if filling is None else partial(self._filled, filling, j, excess)
+                    if fetch is not None:
+                        fetch(row, self._times(j, width), (part.block.rows, width))
                     part._block(row, b, self._at(c, self._times(row, self.n)), excess, following, stale, fill)
 
     def _filled(
@@ -292,8 +296,7 @@ class Product:
         places = [
             self._at(c, None, r * self.n + v * block.lanes) for r in range(block.rows) for v in range(block.columns)
         ]
-        sums: list[ir.Value] = [self.start or builder.load(place, typ=self.vector, align=align) for place in places]
-        sums = self._arranged(sums)
+        sums: list[ir.Value] = self._arranged(self._start.sums(builder, places, self.vector, self.dtype, align))
 
         def step(number: ir.Value, a_k: ir.Value, b_k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             if following is not None:

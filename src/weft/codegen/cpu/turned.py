@@ -73,13 +73,14 @@ class Turn:
         return [root for root in self.behind.roots if isinstance(root, tile.StoreOp)]
 
 
-def items_or_turns(registers: Registers, schedule: Schedule) -> Iterator[Item | Turn]:
-    """The items of a schedule, where three of them are one turn  that one instead."""
+def items_or_turns(registers: Registers, schedule: Schedule) -> Iterator[tuple[Item | Turn, list[Item]]]:
+    """The items of a schedule, where three of them are one turn that one instead; each with the items behind it."""
     at, items = 0, schedule.items
     while at < len(items):
         found = _turn(registers, schedule, items[at : at + 3])
-        yield items[at] if found is None else found
+        one = items[at]
         at += 1 if found is None else 3
+        yield found or one, items[at:]
 
 
 def _turn(registers: Registers, schedule: Schedule, three: list[Item]) -> Turn | None:

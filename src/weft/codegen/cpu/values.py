@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 from llvmlite import ir
 from xdsl.dialects import scf
@@ -78,6 +78,10 @@ def _is_one_division(op: Operation) -> bool:
         return False
     lanes = layout_of(op.result).columns("lane")
     return bool(lanes) and not any(lanes)
+
+
+Fetch: TypeAlias = Callable[[ir.Value | None, ir.Value | None, tuple[int, int]], None]
+"""Prefetches a block of a tile that begins at a row and a column, None for the first, and has so many of them."""
 
 
 class Registers(Emit):
@@ -145,6 +149,8 @@ class Registers(Emit):
         """Reductions whose results the loop before has left, in place of what it carried (`weft.codegen.cpu.walk_rows`)."""
         self.fillings: dict[MultiplyOp, GroupFilling] = {}
         """How products fill their right panels by groups (`weft.codegen.cpu.filling_groups`)."""
+        self.results: dict[MultiplyOp, Fetch] = {}
+        """How products prefetch where their sums are stored (`weft.codegen.cpu.results_ahead`)."""
         self.packed: Packed | None = None
         """Where a stretch is left that is being packed, where a product multiplies it meanwhile."""
         self._memo: list[dict[Key, ir.Value]] = [{}]
