@@ -1,19 +1,49 @@
 // What a C programmer would write for the same loops: the standard that weft's code is held to.
 //
-// Vectors of 16 floats (GCC's vector extension), libmvec for exp and tanh, rows or ranges divided between threads by
-// pthreads. Arrays are float32 and dense; every function covers [0, n) elements or rows with `threads` threads.
+// The machine's widest vectors of floats (GCC's vector extension), libmvec for exp and tanh, rows or ranges divided between
+// threads by pthreads. Arrays are float32 and dense; every function covers [0, n) elements or rows with `threads` threads.
 // Sizes are multiples of 16. Built by bench.py with: cc -O3 -march=native -ffp-contract=fast -shared -fPIC ... -lmvec -lm -lpthread
 
 #include <pthread.h>
 #include <stdint.h>
 
-typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
-typedef float v16a __attribute__((vector_size(64), may_alias));
+// LANES of the widest vector, libmvec's names for functions of one, a store past the caches where there is one, and the
+// constraint of a register in assembly.
+#if defined(__AVX512F__)
+#define LANES 16
+#define EXP _ZGVeN16v_expf
+#define TANH _ZGVeN16v_tanhf
+#define STREAM __builtin_ia32_movntps512
+#define REGISTER "+v"
+#elif defined(__AVX2__)
+#define LANES 8
+#define EXP _ZGVdN8v_expf
+#define TANH _ZGVdN8v_tanhf
+#define STREAM __builtin_ia32_movntps256
+#define REGISTER "+x"
+#elif defined(__SSE2__)
+#define LANES 4
+#define EXP _ZGVbN4v_expf
+#define TANH _ZGVbN4v_tanhf
+#define STREAM __builtin_ia32_movntps
+#define REGISTER "+x"
+#elif defined(__aarch64__)
+#define LANES 4
+#define EXP _ZGVnN4v_expf
+#define TANH _ZGVnN4v_tanhf
+#define STREAM store
+#define REGISTER "+w"
+#endif
 
-v16a _ZGVeN16v_expf(v16a);
-v16a _ZGVeN16v_tanhf(v16a);
+typedef float anywhere __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef float floats __attribute__((vector_size(4 * LANES), may_alias));
 
-enum { LANES = 16, MAX_THREADS = 256 };
+floats EXP(floats);
+floats TANH(floats);
+
+enum { MAX_THREADS = 256 };
+
+int64_t lanes(void) { return LANES; }
 
 // ---- threads: the caller takes the first part, new threads the others ------------------------------------------------
 
@@ -42,23 +72,23 @@ static void parallel(void (*body)(const void *, int64_t, int64_t), const void *a
     for (int t = 1; t < threads; t++) pthread_join(ids[t], 0);
 }
 
-static inline v16a load(const float *p) { return *(const v16 *)p; }
-static inline void store(float *p, v16a x) { *(v16 *)p = x; }
-static inline v16a splat(float x) { return (v16a){} + x; }
+static inline floats load(const float *p) { return *(const anywhere *)p; }
+static inline void store(float *p, floats x) { *(anywhere *)p = x; }
+static inline floats splat(float x) { return (floats){} + x; }
 
-static inline v16a larger(v16a a, v16a b) {
-    typedef int32_t mask __attribute__((vector_size(64), may_alias));
+static inline floats larger(floats a, floats b) {
+    typedef int32_t mask __attribute__((vector_size(4 * LANES), may_alias));
     mask greater = a > b;
-    return (v16a)((greater & (mask)a) | (~greater & (mask)b));
+    return (floats)((greater & (mask)a) | (~greater & (mask)b));
 }
 
-static inline float sum_lanes(v16a x) {
+static inline float sum_lanes(floats x) {
     float s = 0;
     for (int i = 0; i < LANES; i++) s += x[i];
     return s;
 }
 
-static inline float max_lanes(v16a x) {
+static inline float max_lanes(floats x) {
     float m = x[0];
     for (int i = 1; i < LANES; i++) m = x[i] > m ? x[i] : m;
     return m;
@@ -86,9 +116,9 @@ void add(const float *x, const float *y, float *out, int64_t n, int threads) {
 static void gelu_body(const void *p, int64_t begin, int64_t end) {
     const Arguments *a = p;
     for (int64_t i = begin; i < end; i += LANES) {
-        v16a x = load(a->x + i);
-        v16a inner = 0.7978845608f * (x + 0.044715f * (x * x * x));
-        store(a->out + i, 0.5f * x * (1.0f + _ZGVeN16v_tanhf(inner)));
+        floats x = load(a->x + i);
+        floats inner = 0.7978845608f * (x + 0.044715f * (x * x * x));
+        store(a->out + i, 0.5f * x * (1.0f + TANH(inner)));
     }
 }
 
@@ -103,15 +133,15 @@ static void softmax_body(const void *p, int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; row++) {
         const float *x = a->x + row * a->columns;
         float *out = a->out + row * a->columns;
-        v16a m = load(x), total = splat(0);
+        floats m = load(x), total = splat(0);
         for (int64_t i = LANES; i < a->columns; i += LANES) m = larger(m, load(x + i));
-        v16a largest = splat(max_lanes(m));
+        floats largest = splat(max_lanes(m));
         for (int64_t i = 0; i < a->columns; i += LANES) {
-            v16a e = _ZGVeN16v_expf(load(x + i) - largest);
+            floats e = EXP(load(x + i) - largest);
             store(out + i, e);
             total += e;
         }
-        v16a scale = splat(1.0f / sum_lanes(total));
+        floats scale = splat(1.0f / sum_lanes(total));
         for (int64_t i = 0; i < a->columns; i += LANES) store(out + i, load(out + i) * scale);
     }
 }
@@ -125,14 +155,14 @@ static void layer_norm_body(const void *p, int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; row++) {
         const float *x = a->x + row * a->columns;
         float *out = a->out + row * a->columns;
-        v16a total = splat(0), squares = splat(0);
+        floats total = splat(0), squares = splat(0);
         for (int64_t i = 0; i < a->columns; i += LANES) total += load(x + i);
-        v16a mean = splat(sum_lanes(total) / a->columns);
+        floats mean = splat(sum_lanes(total) / a->columns);
         for (int64_t i = 0; i < a->columns; i += LANES) {
-            v16a centered = load(x + i) - mean;
+            floats centered = load(x + i) - mean;
             squares += centered * centered;
         }
-        v16a scale = splat(1.0f / __builtin_sqrtf(sum_lanes(squares) / a->columns + a->epsilon));
+        floats scale = splat(1.0f / __builtin_sqrtf(sum_lanes(squares) / a->columns + a->epsilon));
         for (int64_t i = 0; i < a->columns; i += LANES)
             store(out + i, (load(x + i) - mean) * scale * load(a->weight + i) + load(a->bias + i));
     }
@@ -148,7 +178,7 @@ static void row_sum_body(const void *p, int64_t begin, int64_t end) {
     const Arguments *a = p;
     for (int64_t row = begin; row < end; row++) {
         const float *x = a->x + row * a->columns;
-        v16a s[4] = {splat(0), splat(0), splat(0), splat(0)};
+        floats s[4] = {splat(0), splat(0), splat(0), splat(0)};
         int64_t i = 0;
         for (; i + 4 * LANES <= a->columns; i += 4 * LANES)
             for (int j = 0; j < 4; j++) s[j] += load(x + i + j * LANES);
@@ -179,29 +209,23 @@ void gather(const float *table, const int64_t *index, float *out, int64_t rows, 
 // Copies n floats past the caches (both arrays 64-byte aligned): n reads and n writes of memory, no more.
 static void copy_body(const void *p, int64_t begin, int64_t end) {
     const Arguments *a = p;
-    for (int64_t i = begin; i < end; i += LANES) {
-#ifdef __AVX512F__
-        __builtin_ia32_movntps512(a->out + i, load(a->x + i));
-#else
-        store(a->out + i, load(a->x + i));
-#endif
-    }
+    for (int64_t i = begin; i < end; i += LANES) STREAM(a->out + i, load(a->x + i));
 }
 
 void copy(const float *x, float *out, int64_t n, int threads) {
     parallel(copy_body, &(Arguments){.x = x, .out = out}, n, LANES, threads);
 }
 
-// Independent multiply-adds of 16 lanes: 12 chains hide the latency of a unit that starts two a cycle. 12 * 16 * 2 flops a step.
+// Independent multiply-adds of vectors: 12 chains hide the latency of a unit that starts two a cycle. 12 * LANES * 2 flops a step.
 #define EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
-#define START(j) v16a s##j = splat((float)j);
+#define START(j) floats s##j = splat((float)j);
 #define STEP(j) s##j = s##j * factor + term;
-#define PIN(j) __asm__ volatile("" : "+v"(s##j)); // the compiler may not shorten the chain
+#define PIN(j) __asm__ volatile("" : REGISTER(s##j)); // the compiler may not shorten the chain
 #define TOTAL(j) total += s##j;
 
 static void fma_body(const void *p, int64_t begin, int64_t end) {
     const Arguments *a = p;
-    v16a factor = load(a->x), term = load(a->y), total = splat(0);
+    floats factor = load(a->x), term = load(a->y), total = splat(0);
     EACH(START)
     for (int64_t i = begin; i < end; i++) {
         EACH(STEP)

@@ -19,9 +19,9 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC")
+FLAGS = ("-O3", "-ffp-contract=fast", "-shared", "-fPIC")
 LIBRARIES = ("-lmvec", "-lm", "-lpthread")
-FMA_CHAINS, LANES = 12, 16
+FMA_CHAINS = 12
 
 
 def aligned(shape: int | tuple[int, ...], dtype: Any = np.float32) -> Array:
@@ -38,6 +38,9 @@ class Baseline:
 
     def __init__(self, library: ctypes.CDLL):
         self._library = library
+        library.lanes.restype = ctypes.c_int64
+        self.lanes: int = library.lanes()
+        """Floats in a vector."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         function = self._library[name]
@@ -58,15 +61,17 @@ def _argument(value: Array | int | float) -> Any:
 BASELINE = Path(__file__).with_name("baseline.c")
 
 
-def build_baseline(directory: Path, source: Path = BASELINE) -> Baseline | None:
-    """Compiles baseline.c, or a source that includes it, into ``directory``; None without a C compiler that knows its vectors
-    and libmvec."""
+def build_baseline(directory: Path, source: Path = BASELINE, level: str = "native") -> Baseline | None:
+    """Compiles baseline.c, or a source that includes it, into ``directory``, for a ``level`` of instructions; None without a C
+    compiler that knows its vectors and libmvec."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return None
     library = directory / "baseline.so"
     built = subprocess.run(
-        [compiler, *FLAGS, str(source), "-o", str(library), *LIBRARIES], capture_output=True, check=False
+        [compiler, *FLAGS, f"-march={level}", str(source), "-o", str(library), *LIBRARIES],
+        capture_output=True,
+        check=False,
     )
     return Baseline(ctypes.CDLL(str(library))) if built.returncode == 0 else None
 
@@ -84,7 +89,7 @@ class Limits:
 def measure_limits(c: Baseline) -> Limits:
     """The machine's limits, through the loops of baseline.c."""
     n, steps = 1 << 25, 5_000_000
-    source, target, ones = aligned(n), aligned(n), np.ones(LANES, np.float32)
+    source, target, ones = aligned(n), aligned(n), np.ones(c.lanes, np.float32)
     sums, rows = aligned(4096), 4096
 
     def best(f: Callable[[], None]) -> float:
@@ -93,7 +98,7 @@ def measure_limits(c: Baseline) -> Limits:
     copy = best(lambda: c.copy(source, target, n))
     read = best(lambda: c.row_sum(source, sums, rows, n // rows))
     fma = best(lambda: c.fma_steps(ones * 0.5, ones, sums, steps))
-    return Limits(2 * 4 * n / copy, 4 * n / read, 2 * FMA_CHAINS * LANES * steps / fma)
+    return Limits(2 * 4 * n / copy, 4 * n / read, 2 * FMA_CHAINS * c.lanes * steps / fma)
 
 
 def _seconds(f: Callable[[], None]) -> float:

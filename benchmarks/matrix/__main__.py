@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 FAMILIES = ("reductions", "movement", "scattered", "pointwise", "convolution", "products")
 """Modules of this folder, in the order of the table."""
 
+LEVELS = ("x86-64-v3",)
+"""Those that `instructions` knows."""
+
 SLOW = 20
 """A peer that takes so many times as long as the fastest runner of its row is timed once, in its second call."""
 
@@ -208,12 +211,17 @@ def main() -> int:
     parser.add_argument(
         "--rest", type=float, metavar="MS", help=f"before each measurement (default: {REST}, 0 with one thread)"
     )
+    parser.add_argument(
+        "--level", choices=LEVELS, help="instructions of x86-64 that weft and all peers may use (default: all)"
+    )
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     parser.add_argument("--list", action="store_true", help="name the rows and stop")
     options = parser.parse_args()
     use_threads(options.threads)
     here = Path(__file__).parent
     sys.path[:0] = [str(here), str(here.parent)]
+    if options.level:
+        importlib.import_module("instructions").hold_to(options.level)
     import machine
 
     alone = options.threads == 1
@@ -225,7 +233,7 @@ def main() -> int:
         return 0
     results: list[Result] = []
     with tempfile.TemporaryDirectory(prefix="weft-matrix-") as directory:
-        c = machine.build_baseline(Path(directory), here / "loops.c")
+        c = machine.build_baseline(Path(directory), here / "loops.c", options.level or "native")
         limits = machine.measure_limits(c) if c else None
         for name, build in chosen(known, options.only).items():
             row = build(c)

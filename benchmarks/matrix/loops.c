@@ -16,7 +16,7 @@ static void gemv_body(const void *p, int64_t begin, int64_t end) {
     const float *x = a->y;
     for (int64_t row = begin; row < end; row++) {
         const float *r = (const float *)a->x + row * a->n;
-        v16a s[4] = {splat(0), splat(0), splat(0), splat(0)};
+        floats s[4] = {splat(0), splat(0), splat(0), splat(0)};
         int64_t i = 0;
         for (; i + 4 * LANES <= a->n; i += 4 * LANES)
             for (int j = 0; j < 4; j++) s[j] += load(r + i + j * LANES) * load(x + i + j * LANES);
@@ -34,7 +34,7 @@ static void row_sums_body(const void *p, int64_t begin, int64_t end) {
     const Loop *a = p;
     for (int64_t row = begin; row < end; row++) {
         const float *r = (const float *)a->x + row * a->n;
-        v16a s[4] = {splat(0), splat(0), splat(0), splat(0)};
+        floats s[4] = {splat(0), splat(0), splat(0), splat(0)};
         int64_t i = 0;
         for (; i + 4 * LANES <= a->n; i += 4 * LANES)
             for (int j = 0; j < 4; j++) s[j] += load(r + i + j * LANES);

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from solver_kernels import ROOT, imported
+from weft import target as targets
 
 pytestmark = pytest.mark.jit
 
@@ -121,3 +122,15 @@ def test_matrix_names_unknown_rows() -> None:
     run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert run.returncode == 1
     assert run.stderr.startswith("no row or family gemw; there are reductions, movement, ")
+
+
+def test_matrix_holds_weft_to_a_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a machine of the level would choose: its instructions, and the tuning of all machines of the architecture."""
+    variables: dict[str, str] = {}
+    monkeypatch.setattr(os, "environ", variables)
+    imported("benchmarks/matrix", "instructions").hold_to("x86-64-v3")
+    features = frozenset(feature for features in targets.X86_LEVELS.values() for feature in features.split())
+    machine = targets.level("x86-64-v4", "x86_64-unknown-linux-gnu", features)
+    held = targets.made_of(machine, variables["WEFT_TARGET"])
+    assert (held.cpu, held.vector_bits) == ("x86-64-v3", 256)
+    assert {name for name, cpus in targets.TUNING.items() if "x86_64" in cpus} == {*held.tuning}
