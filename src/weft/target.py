@@ -76,6 +76,13 @@ class CpuTarget:
         return ("static", "large") if _is_windows(self.triple) else ("pic", "default")
 
     @property
+    def sum_bytes(self) -> int:
+        """The bytes of the vector registers that sums take in a loop: half of those that the machine has, which are 32 with
+        AVX-512 and on AArch64, and 16 on other x86-64 machines."""
+        many = self.vector_bits == 512 or architecture(self.triple) == "aarch64"
+        return (16 if many else 8) * self.vector_bits // 8
+
+    @property
     def model(self) -> MachineModel:
         """What the planner knows of the machine."""
         from weft.layout.planning import machine  # not at import: a launch of a cached kernel plans nothing
@@ -88,9 +95,9 @@ TUNING: Final[Mapping[str, tuple[str, ...]]] = {
     "far-prefetches": ("znver4",),
     "halved-loads": ("znver4",),
     "loading-additions": ("x86_64",),
-    "lone-rows": ("znver4",),
+    "lone-rows": ("znver2", "znver3", "znver4"),
     "prefetch-results": ("znver4",),
-    "prefetch-rows": ("znver4",),
+    "prefetch-rows": ("x86_64",),
     "slow-gathers": ("znver4", "znver5"),
     "streaming-stores": ("x86_64",),
 }
@@ -105,11 +112,11 @@ or a whole architecture.
   Zen 4 alone.
 - ``loading-additions``: instructions that add load one of their operands.
 - ``lone-rows``: rows of a certain length that share registers are summed one by one (`weft.codegen.cpu.lone_rows`). Measured on
-  Zen 4 alone.
+  Zen 4, and assumed of Zen 2 and 3, whose first cache has as many ways.
 - ``prefetch-results``: products fetch the lines ahead that they store to (`weft.codegen.cpu.results_ahead`). Measured on Zen 4
   alone.
-- ``prefetch-rows``: loops that take rows far apart fetch the next one ahead (`weft.codegen.cpu.rows_ahead`). Measured on Zen 4
-  alone.
+- ``prefetch-rows``: loops that take rows far apart fetch the next one ahead (`weft.codegen.cpu.rows_ahead`). Measured on Zen 4,
+  with AVX-512 and with AVX2; assumed of others, since processors fetch ahead within a page.
 - ``slow-gathers``: AVX-512's gathers and scatters at equal distances take longer than loads and stores of their elements one by
   one. Measured on Zen 4, and assumed of Zen 5.
 - ``streaming-stores``: outputs beyond the cache are stored past it (`weft.codegen.cpu.streaming`)."""

@@ -175,7 +175,7 @@ def loop_of(
     bases = base_arguments(op.pointer for op in body.walk() if tile.is_access(op))
     block = loop.body.block
     items = Fusion(bases, disjoint, axis).items(block)
-    found = accumulation_of(loop, BufferPlacement(Costs(axis)).place(block, items))
+    found = accumulation_of(loop, BufferPlacement(Costs(axis)).place(block, items), 1024)
     assert not isinstance(found, Strips), "test_strips.py has those"
     return loop, found
 

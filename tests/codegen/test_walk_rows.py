@@ -159,7 +159,7 @@ def walk_in(
     axis = analyse(body)
     bases = base_arguments(op.pointer for op in body.walk() if tile.is_access(op))
     items = Fusion(bases, True, axis).items(loop.body.block)
-    found = accumulation_of(loop, BufferPlacement(Costs(axis)).place(loop.body.block, items))
+    found = accumulation_of(loop, BufferPlacement(Costs(axis)).place(loop.body.block, items), 1024)
     return walk_of(loop, found, target, axis) if isinstance(found, Accumulation) else None
 
 

@@ -71,11 +71,13 @@ class _Sum(NamedTuple):
 
 @dataclass(frozen=True)
 class DelaySums(ModulePass):
-    """Carries vectors of partial sums through loops; ``lanes`` is how many elements a vector has."""
+    """Carries vectors of partial sums through loops; ``lanes`` is how many elements a vector has, and ``sum_bytes`` how many
+    bytes of the machine's registers sums may take."""
 
     name = "delay-sums"
 
     lanes: int = 16
+    sum_bytes: int = 1024
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [f for f in op.ops if isinstance(f, func.FuncOp) and f.body.blocks]:
@@ -99,7 +101,8 @@ class DelaySums(ModulePass):
     def _columns(self, found: _Sum) -> int:
         """How many columns the loop carries."""
         *rows, columns = shape_of(found.added)
-        return min(columns, self.lanes if found.inside else self.lanes * max(1, MOST_VECTORS // prod(rows)))
+        fitting = min(MOST_VECTORS, self.sum_bytes // (self.lanes * dtype_of(found.added).itemsize))
+        return min(columns, self.lanes if found.inside else self.lanes * max(1, fitting // prod(rows)))
 
     def _delay(self, loop: scf.ForOp, i: int, found: _Sum) -> None:
         body = loop.body.block

@@ -47,7 +47,7 @@ from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.emit.regions import evaluate
 from weft.codegen.llvm.types import I8
 from weft.ir import tile
-from weft.ir.types import is_tile, layout_of
+from weft.ir.types import dtype_of, is_tile, layout_of
 from weft.layout import LinearLayout
 from weft.layout.algebra import f2
 from weft.transforms.column_sums import is_added
@@ -85,9 +85,11 @@ class Accumulation:
         return self.adding.layout
 
 
-def accumulation_of(loop: scf.ForOp, schedule: Schedule, *, any_number: bool = False) -> Accumulation | Strips | None:
-    """What a loop is whose body has this schedule; None if it is no loop of this kind. ``any_number``: its function runs any
-    number of programs, with which only loops by strips end."""
+def accumulation_of(
+    loop: scf.ForOp, schedule: Schedule, sum_bytes: int, *, any_number: bool = False
+) -> Accumulation | Strips | None:
+    """What a loop is whose body has this schedule; None if it is no loop of this kind. ``sum_bytes``: what accumulators may take
+    of the machine's registers. ``any_number``: its function runs any number of programs, with which only loops by strips end."""
     carried = [argument for argument in loop.body.block.args if is_tile(argument)]
     loops = [item for item in schedule.items if isinstance(item, RegisterLoop)]
     others = [item for item in schedule.items if not isinstance(item, RegisterLoop | scf.YieldOp)]
@@ -110,10 +112,12 @@ def accumulation_of(loop: scf.ForOp, schedule: Schedule, *, any_number: bool = F
     once = work(summing.needs) if summing else 0
     bits = [1 << j for j in range(used_registers(adding.layout).bit_length()) if used_registers(adding.layout) >> j & 1]
     along_memory = _moves_along_memory(loop, loops)
-    most = GROUP_BITS if along_memory and _reads_rows(adding.layout, bits[GROUP_BITS:]) else WHOLE_BITS
+    fitting = max(sum_bytes // sum(map(_register_bytes, carried)), 1).bit_length() - 1
+    several = min(GROUP_BITS, fitting)
+    most = several if along_memory and _reads_rows(adding.layout, bits[several:]) else min(WHOLE_BITS, fitting)
     beside = bool(sums) and sum(is_added(op, loop) for op in sums) == len(carried)
     allowed = _bits_within(2 * once, UNROLL_BUDGET) if beside else _bits_within(work(adding.needs) + length * once)
-    group = len(bits) if len(bits) <= min(most, allowed) else min(GROUP_BITS, allowed, len(bits))
+    group = len(bits) if len(bits) <= min(most, allowed) else min(several, allowed, len(bits))
     grouped = allowed >= 0 and (group == len(bits) or (along_memory and bool(sums or group)))
     if (any_number or not grouped) and beside and summing is not None and _is_row(adding.layout):
         return Strips(others, sums, summing, adding.layout)
@@ -138,6 +142,10 @@ def _reads_rows(layout: LinearLayout, bits: Sequence[int]) -> bool:
     axis = next((axis for axis in range(len(layout.shape)) if axis_bits(layout, "lane", axis)), None)
     within = [] if axis is None else axis_bits(layout, "register", axis)
     return any(lanes) and not set(bits) & set(within)
+
+
+def _register_bytes(value: SSAValue) -> int:
+    return layout_of(value).in_size("lane") * dtype_of(value).itemsize
 
 
 def _bits_within(work: int, budget: int = BUDGET) -> int:

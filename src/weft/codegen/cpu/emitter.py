@@ -218,7 +218,7 @@ class Emitter(Registers):
     def reordered(self, op: scf.ForOp) -> bool:
         """Emits a loop that has an order of its own; whether it is one."""
         schedule = self._schedule(op.body.block)
-        found = accumulation_of(op, schedule, any_number=self.most > 1)
+        found = accumulation_of(op, schedule, self.target.sum_bytes, any_number=self.most > 1)
         if isinstance(found, Strips):
             emit_strips(self, op, found)
         elif found is not None and (walk := walk_of(op, found, self.target, self.facts.axis)) is not None:

@@ -83,7 +83,7 @@ class CpuMachine:
             NarrowIntegers(),
             *([] if options.checked else [JoinPrograms(disjoint), SplitSums(options.phase)]),
             WidenDot(),
-            DelaySums(self.target.lanes),
+            DelaySums(self.target.lanes, self.target.sum_bytes),
             AssignVectorLayouts(self.target.lanes),
             FillLanes(self.target.lanes),
             Cse(),
