@@ -49,9 +49,17 @@ def bags(x: Any, out: Any, n: Any, B: tl.constexpr) -> None:
     tl.store(out + rows[:, None] * B + columns[None, :], total)
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
-@pytest.mark.parametrize(("kernel", "size"), [(row_sums, 1024), (bags, 64)], ids=["row_sums", "bags"])
+CASES: Final = [
+    (kernel, size, dtype, machine)
+    for kernel, size in ((row_sums, 1024), (bags, 64))
+    for dtype in (dtypes.float32, dtypes.float64)
+    for machine in MACHINES
+    if (kernel, dtype, machine)
+    != (bags, dtypes.float64, "x86-64")  # two tile registers at least, which are all 16 there
+]
+
+
+@pytest.mark.parametrize(("kernel", "size", "dtype", "machine"), CASES)
 def test_no_sum_is_on_the_stack(kernel: KernelFunction, size: int, dtype: DType, machine: str) -> None:
     pointer = PointerArgument(dtype, aligned=True)
     signature = {"x": pointer, "out": pointer, "n": ScalarArgument(dtypes.int32), "B": ConstantArgument(size)}

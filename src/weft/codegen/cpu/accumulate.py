@@ -112,7 +112,7 @@ def accumulation_of(
     once = work(summing.needs) if summing else 0
     bits = [1 << j for j in range(used_registers(adding.layout).bit_length()) if used_registers(adding.layout) >> j & 1]
     along_memory = _moves_along_memory(loop, loops)
-    fitting = max(sum_bytes // sum(map(_register_bytes, carried)), 1).bit_length() - 1
+    fitting = max(sum_bytes // sum(map(_register_bytes, carried)), 2).bit_length() - 1
     several = min(GROUP_BITS, fitting)
     most = several if along_memory and _reads_rows(adding.layout, bits[several:]) else min(WHOLE_BITS, fitting)
     beside = bool(sums) and sum(is_added(op, loop) for op in sums) == len(carried)
