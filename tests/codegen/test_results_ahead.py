@@ -43,7 +43,7 @@ def product(
     elif KIND == "rows at indices":
         tl.store(c + tl.load(at + m)[:, None] * N + n[None, :], total, mask=inside)
     elif KIND == "begins behind it":
-        tl.store(c + tl.load(at, volatile=True) + m[:, None] * N + n[None, :], total, mask=inside)
+        tl.store(c + tl.load(at) + m[:, None] * N + n[None, :], total, mask=inside)
     elif KIND == "turned":
         tl.store(c + n[:, None] * M + m[None, :], tl.trans(total), mask=tl.trans(inside))
     elif KIND == "with a bias":

@@ -79,6 +79,8 @@ class Product:
     """``neighbours`` elements along k are a word. Panels are counted in words. So many ``words`` are multiplied at once."""
 
     words = 1
+    chains = 1
+    """Each sum is of so many, which take the words of the depth in turns."""
 
     def __init__(self, registers: Registers, op: MultiplyOp, result: Buffer, start: Start | None):
         """``start`` is what the sums begin with; else they are in memory."""
@@ -179,11 +181,10 @@ class Product:
         return result[:many]
 
     def _parts(self, stale: ir.Value | None) -> Iterator[tuple[Product, AbstractContextManager[ir.Value | None]]]:
-        """The rows that are wanted, in blocks and, where at most half a block is left, in quarters of blocks: the kernel for
-        such blocks, and a loop over the first rows of them. Quarters go one step of the depth at a time: their few sums wait for
-        additions, and not for the loop. Where the panel is ``stale``, the first block fills it."""
-        builder, rows, quarter = self.builder, self.block.rows, self._quarter()
-        if quarter is None:
+        """The rows that are wanted, in blocks and, where at most half a block is left, in blocks of fewer rows: the kernel for
+        such blocks, and a loop over the first rows of them. Where the panel is ``stale``, the first block fills it."""
+        builder, rows, rest = self.builder, self.block.rows, self._rest()
+        if rest is None:
             yield self, self._over_rows()
             return
         wanted = self.wanted[0]
@@ -193,21 +194,33 @@ class Product:
             least = builder.select(stale, ir.Constant(I64, rows), ir.Constant(I64, 0))
             whole = intrinsic(builder, "umax", [whole, least])
         yield self, over_steps(self._registers, ir.Constant(I64, 0), whole, rows)
-        quarter.unroll = self.words
-        yield quarter, over_steps(self._registers, whole, wanted, rows // 4)
+        yield rest, over_steps(self._registers, whole, wanted, rest.block.rows)
 
-    def _quarter(self) -> Product | None:
-        """The kernel for a quarter of a block's rows; None where all rows are wanted, or where its sums would be too few."""
-        rows, square = self.block.rows // 4, self.product.square
-        if isinstance(self.wanted[0], ir.Constant) or rows * self.block.columns < _LATENCY or (square and rows % 2):
+    def _rest(self) -> Product | None:
+        """The kernel for rows that are left over, a quarter of a block at a time, or an eighth where more chains of sums give the
+        same. It goes one step of the depth at a time: its few sums wait for additions, and not for the loop. None where all rows
+        are wanted, or where its sums would be too few."""
+        rows = max(1, self.block.rows // 8)
+        chains = -(-_LATENCY // (rows * self.block.columns))
+        if not self.dtype.is_integer or self.product.square or self.unroll % chains:
+            rows, chains = self.block.rows // 4, 1
+        rest = self._of(rows, chains)
+        if rest is not None:
+            rest.unroll, rest.chains = self.words * chains, chains
+        return rest
+
+    def _of(self, rows: int, chains: int = 1) -> Product | None:
+        """The kernel for blocks of fewer rows; None where all rows are wanted, or where its sums would be too few."""
+        few = rows * chains * self.block.columns < _LATENCY or (self.product.square and rows % 2)
+        if few or isinstance(self.wanted[0], ir.Constant):
             return None
-        quarter = copy(self)
-        quarter.block = replace(self.block, rows=rows)
-        return quarter
+        part = copy(self)
+        part.block = replace(self.block, rows=rows)
+        return part
 
     def _few(self) -> tuple[Product, ir.Value] | None:
         """The kernel for a quarter of a block's rows, and whether no more are wanted."""
-        quarter = self._quarter()
+        quarter = self._of(self.block.rows // 4)
         if quarter is None:
             return None
         return quarter, self.builder.icmp_unsigned("<=", self.wanted[0], ir.Constant(I64, quarter.block.rows))
@@ -296,6 +309,7 @@ class Product:
         places = [
             self._at(c, None, r * self.n + v * block.lanes) for r in range(block.rows) for v in range(block.columns)
         ]
+        many = len(places)
         sums: list[ir.Value] = self._arranged(self._start.sums(builder, places, self.vector, self.dtype, align))
 
         def step(number: ir.Value, a_k: ir.Value, b_k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
@@ -303,11 +317,13 @@ class Product:
                 self._next_rows.fetch(builder, following, number)
             for k in range(0, self.unroll, self.words):
                 right = [vector for word in range(self.words) for vector in self._right(b_k, k + word)]
-                sums = self._step(a_k, right, k, sums)
+                sums = [*sums[many:], *self._step(a_k, right, k, sums[:many])]
             return sums
 
         def multiplied() -> list[ir.Value]:
-            return self._over_depth(sums, step, self._left(row), b)
+            more = [ir.Constant(self.vector, None)] * (many * (self.chains - 1))
+            found = self._over_depth([*sums, *more], step, self._left(row), b)
+            return [reduce(builder.add, found[i::many]) for i in range(many)]
 
         if fill is None or stale is None:
             sums = multiplied()
