@@ -24,9 +24,12 @@ def enter(
     pauses: bool = False,
     paused: Callable[[], None] = lambda: None,
     space: Workspace | None = None,
+    shares: int = 0,
+    share: int = 0,
 ) -> int:
     """Runs all programs of a compiled kernel of pointers in this thread, ``chunk`` of them a claim; how often it paused.
-    ``paused`` is called when it returns, ``space`` may be that of an earlier launch."""
+    ``paused`` is called when it returns, ``space`` may be that of an earlier launch. Of so many ``shares``, ``share`` is the
+    thread's."""
     space = Workspace() if space is None else space
     executable = handle.executable
     programs = grid[0] * grid[1] * grid[2]
@@ -35,6 +38,8 @@ def enter(
     scratch = space.scratch(artifact.scratch + artifact.copies)
     words = scratch, programs, chunk, *grid, *(x.ctypes.data for x in arrays), *ends
     struct.pack_into(f"{HEAD}{len(arrays) + len(ends)}Q", space.block, space.offset, *words)
+    space.share_out(shares)
+    space.begin_at(share)
     entry, count, status = executor.ENTRY(executable.address), 0, abi.PAUSED
     while status == abi.PAUSED:
         if pauses:

@@ -17,7 +17,7 @@ GRID = (1, 1, 1)
 
 class Code:
     """Stands for a kernel's executable: ``statuses`` are what its entry point returns, in turn; ``seen`` holds the slots and the
-    words that it was given, ``ended`` and ``spread`` what Python was asked to do."""
+    words that it was given, ``ended``, ``spreads`` and ``rejoined`` what Python was asked to do."""
 
     is_plain = True
     scratch = 0
@@ -33,6 +33,7 @@ class Code:
         self.words: list[tuple[int, ...]] = []
         self.ended: list[int] = []
         self.spreads: list[tuple[int, ...]] = []
+        self.rejoined: list[int] = []
         self.takes = 0.0
         self.entry = executor.ENTRY(self.enter)
         self.address = ctypes.cast(self.entry, ctypes.c_void_p).value
@@ -52,6 +53,9 @@ class Code:
 
     def spread(self, workspace: Any, kept: Any) -> None:
         self.spreads.append((workspace.programs,))
+
+    def rejoin(self, workspace: Any, status: int) -> None:
+        self.rejoined.append(status)
 
 
 def planned(

@@ -26,12 +26,12 @@ _ENTRY = """
 define i32 @kernel(ptr %launch, ptr %thread) {
 entry:
   %next = getelementptr i64, ptr %launch, i64 0
-  %fault = getelementptr i64, ptr %launch, i64 8
-  %total_at = getelementptr i64, ptr %launch, i64 16
-  %chunk_at = getelementptr i64, ptr %launch, i64 17
-  %nx_at = getelementptr i64, ptr %launch, i64 18
-  %ny_at = getelementptr i64, ptr %launch, i64 19
-  %args = getelementptr i64, ptr %launch, i64 21
+  %fault = getelementptr i64, ptr %launch, i64 64
+  %total_at = getelementptr i64, ptr %launch, i64 73
+  %chunk_at = getelementptr i64, ptr %launch, i64 74
+  %nx_at = getelementptr i64, ptr %launch, i64 75
+  %ny_at = getelementptr i64, ptr %launch, i64 76
+  %args = getelementptr i64, ptr %launch, i64 78
   %scratch_at = getelementptr i64, ptr %thread, i64 3
   %total = load i64, ptr %total_at
   %chunk = load i64, ptr %chunk_at

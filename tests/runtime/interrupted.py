@@ -63,7 +63,7 @@ def share(turn: int) -> None:
     """Has small grids run on several threads, and each fifth time on one."""
     executable.WAKING = 0 if turn % 5 else 10**12
     if shared := direct.process():
-        shared.set(waking=executable.WAKING, sleeping=executable.WAKING)
+        shared.set(looking=executable.WAKING, sleeping=executable.WAKING)
 
 
 def storms(since: float, launches: int, interrupts: int) -> bool:

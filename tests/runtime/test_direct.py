@@ -545,10 +545,10 @@ def limits() -> Iterator[Callable[..., None]]:
     shared = direct.process()
     assert shared is not None
     before = list(shared.block)
-    shared.set(threads=3, waking=50_000_000, sleeping=50_000_000)
+    shared.set(threads=3, looking=50_000_000, sleeping=50_000_000)
     yield shared.set
     for at, name in enumerate(direct_words.PROCESS):
-        if name in ("threads", "waking", "sleeping", "clock", "spin"):
+        if name in ("threads", "looking", "sleeping", "clock", "spin"):
             shared.block[at] = before[at]
 
 
@@ -590,7 +590,7 @@ def test_a_short_grid_that_ends_at_once_teaches_nothing(limits: Callable[..., No
 
 
 def test_a_grid_that_was_short_and_is_not_is_spread(limits: Callable[..., None]) -> None:
-    limits(waking=1_000_000, sleeping=1_000_000)
+    limits(looking=1_000_000, sleeping=1_000_000)
     code = Code(4, pace=10)
     code.takes = 0.002
     code.statuses = [abi.PAUSED]
@@ -608,7 +608,7 @@ def test_a_parameter_named_self(limits: Callable[..., None]) -> None:
 
 def test_a_grid_that_is_late_twice_is_no_longer_short(limits: Callable[..., None]) -> None:
     """Once, it may have waited for a core."""
-    limits(waking=40_000_000, sleeping=40_000_000)
+    limits(looking=40_000_000, sleeping=40_000_000)
     code = Code(4, pace=10)
     code.takes = 0.025
     for pace, late in ((10, 1), (500_000, 1)):
@@ -619,7 +619,7 @@ def test_a_grid_that_is_late_twice_is_no_longer_short(limits: Callable[..., None
 
 
 def test_a_launch_soon_after_another_may_be_shorter(limits: Callable[..., None]) -> None:
-    limits(waking=1_000, sleeping=50_000_000, spin=10**15)
+    limits(looking=1_000, sleeping=50_000_000, spin=10**15)
     code = Code(4, pace=100)
     launched(code, 100)
     assert code.spreads

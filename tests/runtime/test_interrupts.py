@@ -137,13 +137,14 @@ def test_a_thread_that_was_paused_once_runs_no_program_twice() -> None:
 
 
 def test_a_stopped_launch_runs_no_further_program() -> None:
-    space, counts, call = counted_by(10)
-    ctypes.c_int64.from_address(space.stop_word).value = 1
-    assert call() == executor.STOPPED
-    assert counts.tolist() == [1] + [0] * 9
+    space, counts, call = counted_by(5)
+    space.pause()
+    assert call() == executor.PAUSED
     space.stop()
-    assert call() == executor.DONE
-    assert counts.tolist() == [1] + [0] * 9
+    assert call() == executor.STOPPED  # after a program of those that it had claimed
+    assert counts.tolist() == [1, 1] + [0] * 8
+    assert call() == executor.STOPPED  # before it claims others
+    assert counts.tolist() == [1, 1] + [0] * 8
 
 
 def test_the_runtime_knows_what_native_code_returns() -> None:
@@ -160,10 +161,14 @@ def test_the_runtime_packs_a_launch_as_native_code_reads_it() -> None:
     assert (RECORD - LAUNCH, PROGRAMS - LAUNCH, ARGUMENTS - LAUNCH) == (8 * abi.RECORD, 8 * abi.TOTAL, 8 * abi.SLOTS)
     ctypes.memset(space.address, 255, ARGUMENTS + 16)
     struct.pack_into(f"{HEAD}qq", space.block, space.offset, 11, 24, 5, 2, 3, 4, 70, 80)
-    thread = (ctypes.c_int64 * 4).from_address(space.thread)
+    thread = (ctypes.c_int64 * 5).from_address(space.thread)
     launch = (ctypes.c_int64 * (abi.SLOTS + 2)).from_address(space.launch)
-    assert list(thread) == [{abi.SCRATCH: 11}.get(i, 0) for i in range(4)]
+    assert list(thread) == [{abi.SCRATCH: 11}.get(i, 0) for i in range(5)]
+    space.begin_at(3)
+    space.share_out(12)
+    assert list(thread) == [{abi.SCRATCH: 11, abi.SHARE: 3}.get(i, 0) for i in range(5)]
     named = {
+        abi.SHARES: 12,
         abi.TOTAL: 24,
         abi.CHUNK: 5,
         **dict(zip(abi.SIZES, (2, 3, 4), strict=True)),
@@ -171,3 +176,5 @@ def test_the_runtime_packs_a_launch_as_native_code_reads_it() -> None:
         abi.SLOTS + 1: 80,
     }
     assert list(launch) == [named.get(i, 0) for i in range(abi.SLOTS + 2)]
+    space.share_out(abi.MOST_SHARES + 1)
+    assert launch[abi.SHARES] == abi.MOST_SHARES == abi.RECORD

@@ -488,7 +488,7 @@ def test_code_on_disk_is_of_the_same_numbers(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_packing_a_launch_clears_its_ticket() -> None:
     space = Workspace()
-    assert 8 * (abi.SCRATCH + 1) <= TICKET < TICKET + 16 <= 64
+    assert 8 * (abi.SHARE + 1) <= TICKET < TICKET + 16 <= 64
     ctypes.memset(space.address, 255, 64)
     struct.pack_into(HEAD, space.block, space.offset, 0, 1, 1, 1, 1, 1)
     assert (remaining(space), space.outcomes) == (0, 0)

@@ -8,20 +8,26 @@ A native call by Python's ctypes costs 40 ns for each argument, so what a launch
 
 | word | holds |
 |---|---|
-| 0 (`NEXT`) | the next program that no thread has claimed, 0 before the launch. It has a cache line of its own |
-| 8 to 15 (`RECORD`) | the record, below, zeroed before the launch |
-| 16 (`TOTAL`) | the number of programs, ``nx * ny * nz`` |
-| 17 (`CHUNK`) | how many programs a thread claims at a time |
-| 18, 19, 20 (`SIZES`) | ``nx``, ``ny``, ``nz`` |
-| from 21 (`SLOTS`) | one 8-byte slot per run-time argument, in order |
+| 0 to 63 (`NEXT`) | a counter for each share of the grid: how many of its programs threads have claimed, 0 before the launch |
+| 64 to 71 (`RECORD`) | the record, below, zeroed before the launch |
+| 72 (`SHARES`) | how many shares there are, at most `MOST_SHARES`; 0 means 1 |
+| 73 (`TOTAL`) | the number of programs, ``nx * ny * nz`` |
+| 74 (`CHUNK`) | how many programs a thread claims at a time |
+| 75, 76, 77 (`SIZES`) | ``nx``, ``ny``, ``nz`` |
+| from 78 (`SLOTS`) | one 8-byte slot per run-time argument, in order |
 
 Slots hold addresses of pointers, integers sign- or zero-extended, floats as the bits of their type in the low bytes, bools as 0
 or 1. A checked kernel finds two more slots per pointer argument behind them, in order: its first byte and the one past its last.
 So does any other kernel for each of `CompiledKernel.measured`: both are 0 where that is not known.
 
-Every calling thread claims programs (one at a time, whatever word 17 says, in a kernel whose programs may wait for each other)
-by an atomic add on word 0 until all are claimed; program p has the ids ``p % nx``, ``p / nx % ny``, ``p / nx / ny``. Code that
-runs several programs at once (`weft.transforms.join_programs`) claims, counts and keeps groups of programs in the same words.
+Program p has the ids ``p % nx``, ``p / nx % ny``, ``p / nx / ny``. A share is a range of programs that follow each other, and all
+shares have equally many but for one. Every calling thread claims programs by an atomic add on the counter of its own share, until
+all of that are claimed, then on the others' in turn. So in each launch of a grid a thread runs about the same programs, whose
+memory its core's caches hold. A kernel whose programs may wait for each other has one share, whatever word 72 says, and a claim
+is one program. Code that runs several programs at once (`weft.transforms.join_programs`) shares out, claims, counts and keeps
+groups of programs in the same words.
+
+The counter of share s is word ``s % 8 * 8 + s / 8``: the first 8 have cache lines of their own.
 
 The record is 8 int64:
 
@@ -37,13 +43,14 @@ The record is 8 int64:
 A kernel prints by ``void printer(int32 number, int32 x, int32 y, int32 z, void *values)``: the index into
 `CompiledKernel.prints`, the program's ids, and where the elements lie, each in its storage type.
 
-``thread`` is 4 int64 of the calling thread; all but the last are zeroed before its first call:
+``thread`` is 5 int64 of the calling thread; words 0, 1 and 2 are zeroed before its first call:
 
 | word | holds |
 |---|---|
 | 0 (`PAUSE`) | not 0: return at the next program boundary. Written by any thread at any time; cleared on return |
 | 1, 2 (`POSITION`, `LAST`) | claimed and not run: from word 1 to before word 2. The next call runs these programs first |
 | 3 (`SCRATCH`) | the address of `CompiledKernel.scratch` bytes of this thread's own, aligned to 64 |
+| 4 (`SHARE`) | the thread's own share; one that is not there means the first |
 
 Where a claim is less than the grid (``CHUNK < TOTAL``), scratch memory has `CompiledKernel.copies` more bytes.
 
@@ -69,12 +76,16 @@ PAUSED: Final = 3
 atomics, and returns so that signals are handled."""
 
 NEXT: Final = 0
-RECORD: Final = 8
-TOTAL: Final = 16
-CHUNK: Final = 17
-SIZES: Final = (18, 19, 20)
-SLOTS: Final = 21
+RECORD: Final = 64
+SHARES: Final = 72
+TOTAL: Final = 73
+CHUNK: Final = 74
+SIZES: Final = (75, 76, 77)
+SLOTS: Final = 78
 """The words of ``launch``."""
+
+MOST_SHARES: Final = 64
+"""How many counters there are."""
 
 CHUNKS_PER_THREAD: Final = 8
 """Claims a thread of a shared launch makes when programs take equally long (`weft.runtime.executor`)."""
@@ -87,6 +98,7 @@ PAUSE: Final = 0
 POSITION: Final = 1
 LAST: Final = 2
 SCRATCH: Final = 3
+SHARE: Final = 4
 """The words of ``thread``."""
 
 

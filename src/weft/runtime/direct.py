@@ -1,7 +1,8 @@
 """What direct launches (`weft.runtime.plans`) share in a process: the native function, its block of words, and a workspace.
 
 There is one workspace for all. A grid that several threads could share is run by the caller where it has been short so far, else
-by Python (`Executable.spread`), which takes the workspace away until no worker uses it. Interrupts are what they are for other
+with workers that look for it (`weft.runtime.spinning`). Where too few do, Python wakes them (`Executable.spread`), and takes the
+workspace away until no worker uses it. Interrupts are what they are for other
 launches: `Watch` reads in a word that the workspace is in native code.
 
 The offsets that native code reads are parts of the binary interfaces of CPython and NumPy. They are compared with a few objects
@@ -146,7 +147,7 @@ class Process:
 
     def begin(self) -> None:
         """Begins in a process, with its pool: the first time, or in a forked child."""
-        from weft.runtime.executable import SLEEPING, WAKING
+        from weft.runtime.executable import LOOKING, SLEEPING
 
         pool = self._pool = POOL()  # the block has addresses of its words
         pool.watch.direct = lambda: self.workspace
@@ -155,9 +156,9 @@ class Process:
             threads=pool.threads,
             leading=pool.watch.address_of_leading,
             asleep=pool.watch.address_of_asleep,
-            ended=pool.address_of_ended,
+            pool=pool.address_of_words,
             installed=pool.watch.handler.address_of_installed,
-            waking=WAKING,
+            looking=LOOKING,
             sleeping=SLEEPING,
         )
 

@@ -108,7 +108,9 @@ slow:
   ret ptr %result
 }}
 
-; Runs the programs of a launch whose slots are written. Gives None, or null after an exception.
+; Runs the programs of a launch whose slots are written. Gives None, or null after an exception. Where workers look for a launch
+; that several threads shall run, they run it without Python, unless one pauses, fails or takes much longer than the caller. Where
+; Python raises then, the launch stops, and workers are waited for.
 define internal ptr @run(ptr %process, ptr %plan, ptr %args, i64 %count, ptr %names, i64 %programs, i64 %x, i64 %y, i64 %z) {{
 entry:
   %given = alloca ptr, align 8
@@ -117,7 +119,9 @@ entry:
   %launch = getelementptr i8, ptr %workspace, i64 {LAUNCH}
   %scratch.p = getelementptr i8, ptr %thread, i64 {THREAD_SCRATCH}
   %scratch = load i64, ptr %scratch.p, align 8
-  call void @llvm.memset.p0.i64(ptr align 64 %workspace, i8 0, i64 {PROGRAMS}, i1 false)
+  call void @llvm.memset.p0.i64(ptr align 64 %workspace, i8 0, i64 {FIRST_SHARE}, i1 false)
+  %faults = getelementptr i8, ptr %workspace, i64 {FAULTS}
+  call void @llvm.memset.p0.i64(ptr align 64 %faults, i8 0, i64 {FAULTS_AND_SHARES}, i1 false)
   store i64 %scratch, ptr %scratch.p, align 8
   %head = getelementptr i8, ptr %workspace, i64 {PROGRAMS}
   store i64 %programs, ptr %head, align 8
@@ -171,19 +175,25 @@ several:
   %is.none = icmp eq i64 %share, 0
   %chunk = select i1 %is.none, i64 1, i64 %share
   store i64 %chunk, ptr %chunk.p, align 8
+  %others = getelementptr i8, ptr %workspace, i64 {FIRST_SHARE}
+  call void @llvm.memset.p0.i64(ptr align 64 %others, i8 0, i64 {OTHER_SHARES}, i1 false)
+  %shares.p = getelementptr i8, ptr %workspace, i64 {SHARES}
+  %shares = call i64 @least(i64 %fewer, i64 {MOST_SHARES})
+  store i64 %shares, ptr %shares.p, align 8
   %clock = word ptr %process PROCESS.clock
   %no.clock = icmp eq ptr %clock, null
-  br i1 %no.clock, label %spread, label %timed
+  br i1 %no.clock, label %wakes, label %timed
 timed:
   %began = call i64 @now(ptr %process)
-  %ended.p = word ptr %process PROCESS.ended
-  %ended = load i64, ptr %ended.p, align 8
+  %pool = word ptr %process PROCESS.pool
+  %ended = word i64 %pool POOL.ended
+  %ended.p = getelementptr i64, ptr %pool, i64 {POOL_ended}
   %since = sub i64 %began, %ended
   %spin = word i64 %process PROCESS.spin
   %is.busy = icmp slt i64 %since, %spin
-  %waking = word i64 %process PROCESS.waking
+  %looking = word i64 %process PROCESS.looking
   %sleeping = word i64 %process PROCESS.sleeping
-  %limit = select i1 %is.busy, i64 %waking, i64 %sleeping
+  %limit = select i1 %is.busy, i64 %looking, i64 %sleeping
   %limit.d = sitofp i64 %limit to double
   %pace.p = word ptr %plan PLAN.pace
   %pace = load double, ptr %pace.p, align 8
@@ -224,12 +234,34 @@ pacing:
   br label %left
 
 spread:
+  %workers.f = word ptr %pool POOL.workers
+  %none.yet = icmp eq ptr %workers.f, null
+  br i1 %none.yet, label %wakes, label %shares.it
+shares.it:
+  %joint = call i64 @together(ptr %process, ptr %plan, ptr %workspace, i64 %programs, i64 %fewer)
+  switch i64 %joint, label %rejoin [ i64 {FEW}, label %wakes
+                                     i64 {DONE}, label %all.left ]
+rejoin:
+  store i64 0, ptr %leading, align 8
+  %joint.number.f = word ptr %process PROCESS.PyLong_FromLongLong
+  %joint.o = call ptr %joint.number.f(i64 %joint)
+  store ptr %joint.o, ptr %given, align 8
+  %rejoin.f = word ptr %plan PLAN.rejoin
+  %rejoined = call ptr %vectorcall(ptr %rejoin.f, ptr %given, i64 1, ptr null)
+  call void %decref(ptr %joint.o)
+  call void @leave(ptr %process, ptr %workspace)
+  br label %end
+
+wakes:
   store i64 0, ptr %leading, align 8
   %spread.f = word ptr %plan PLAN.spread
   %spreading = call ptr %vectorcall(ptr %spread.f, ptr %args, i64 %count, ptr %names)
   br label %end
 left:
-  %status = phi i32 [ %whole.status, %whole ], [ %probe.status, %probe ], [ %rest.status, %rest ], [ 0, %pacing ]
+  %one.status = phi i32 [ %whole.status, %whole ], [ %probe.status, %probe ], [ %rest.status, %rest ], [ 0, %pacing ]
+  br label %all.left
+all.left:
+  %status = phi i32 [ %one.status, %left ], [ {DONE}, %shares.it ]
   store i64 0, ptr %leading, align 8
   %pause = load i64, ptr %thread, align 8
   %installed.p = word ptr %process PROCESS.installed
@@ -252,10 +284,80 @@ clean:
   call void %incref(ptr %none)
   br label %end
 end:
-  %result = phi ptr [ %none, %clean ], [ %finished, %finish ], [ %spreading, %spread ], [ null, %raised ]
+  %result = phi ptr [ %none, %clean ], [ %finished, %finish ], [ %spreading, %wakes ], [ %rejoined, %rejoin ], [ null, %raised ]
   store i64 0, ptr %busy.p, align 8
   call void %decref(ptr %owner)
   ret ptr %result
+}}
+
+; Shares a launch with workers that look, and gives what `Boxes.share` does. Notes its end and the time for a program, where the
+; caller's part has ended.
+define internal i64 @together(ptr %process, ptr %plan, ptr %workspace, i64 %programs, i64 %fewer) noinline cold {{
+entry:
+  %pool = word ptr %process PROCESS.pool
+  %workers.f = word ptr %pool POOL.workers
+  %boxes = word ptr %pool POOL.boxes
+  %rounds = word i64 %pool POOL.rounds
+  %entry.f = word ptr %plan PLAN.entry
+  %needed = word i64 %plan PLAN.scratch
+  %helpers = sub i64 %fewer, 1
+  %launch = getelementptr i8, ptr %workspace, i64 {LAUNCH}
+  %ticket = getelementptr i8, ptr %workspace, i64 {TICKET}
+  %release = word ptr %process PROCESS.PyEval_SaveThread
+  %acquire = word ptr %process PROCESS.PyEval_RestoreThread
+  %began = call i64 @now(ptr %process)
+  %state = call ptr %release()
+  %joint = call i64 %workers.f(i64 3, ptr %boxes, i64 %helpers, ptr %entry.f, ptr %launch, i64 %needed, ptr %ticket, i64 %rounds)
+  call void %acquire(ptr %state)
+  switch i64 %joint, label %given [ i64 {DONE}, label %paced
+                                    i64 {WAITS}, label %paced ]
+given:
+  ret i64 %joint
+paced:
+  %end = call i64 @now(ptr %process)
+  %ended.p = getelementptr i64, ptr %pool, i64 {POOL_ended}
+  store i64 %end, ptr %ended.p, align 8
+  %took = sub i64 %end, %began
+  %each = mul i64 %helpers, {WITH_EACH}
+  %sharing = add i64 %each, {SHARING}
+  %more = icmp sgt i64 %took, %sharing
+  %worked = sub i64 %took, %sharing
+  %part = select i1 %more, i64 %worked, i64 0
+  %parts = mul i64 %part, %fewer
+  %parts.d = sitofp i64 %parts to double
+  %programs.d = uitofp i64 %programs to double
+  %new.pace = fdiv double %parts.d, %programs.d
+  %pace.p = word ptr %plan PLAN.pace
+  store double %new.pace, ptr %pace.p, align 8
+  %late.p = getelementptr double, ptr %pace.p, i64 1
+  store double 0.0, ptr %late.p, align 8
+  br label %given
+}}
+
+; Returns when all workers have left a launch. Stops it where they have not.
+define internal void @leave(ptr %process, ptr %workspace) noinline cold {{
+entry:
+  %pool = word ptr %process PROCESS.pool
+  %workers.f = word ptr %pool POOL.workers
+  %boxes = word ptr %pool POOL.boxes
+  %rounds = word i64 %pool POOL.rounds
+  %ticket = getelementptr i8, ptr %workspace, i64 {TICKET}
+  %stop.p = getelementptr i8, ptr %workspace, i64 {STOP}
+  %release = word ptr %process PROCESS.PyEval_SaveThread
+  %acquire = word ptr %process PROCESS.PyEval_RestoreThread
+  br label %look
+look:
+  %remain = load atomic i64, ptr %ticket acquire, align 8
+  %none = icmp eq i64 %remain, 0
+  br i1 %none, label %left, label %stop
+stop:
+  store volatile i64 1, ptr %stop.p, align 8
+  %state = call ptr %release()
+  %still = call i64 %workers.f(i64 2, ptr %boxes, i64 0, ptr null, ptr null, i64 0, ptr %ticket, i64 %rounds)
+  call void %acquire(ptr %state)
+  br label %look
+left:
+  ret void
 }}
 
 define internal i64 @least(i64 %a, i64 %b) {{

@@ -6,8 +6,11 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
-from weft.runtime.executor import CHUNKS_PER_THREAD, PAUSED
-from weft.runtime.workspace import ARGUMENTS, LAUNCH, PROGRAMS, THREAD
+from weft.runtime.executor import CHUNKS_PER_THREAD, DONE, PAUSED
+from weft.runtime.executor import WORDS as POOL
+from weft.runtime.spinning import FEW, WAITS
+from weft.runtime.workspace import ARGUMENTS, LAUNCH, MOST_SHARES, PROGRAMS, SHARES, STOP, THREAD, TICKET
+from weft.runtime.workspace import RECORD as FAULTS
 
 PROCESS: Final = (
     "busy",  # a launch uses the workspace
@@ -17,8 +20,8 @@ PROCESS: Final = (
     "leading",  # where `Watch` reads that the workspace is in native code
     "asleep",  # where it says that it sleeps
     "wake",  # a function that wakes it
-    "ended",  # where the pool says when the last launch ended that threads could share
-    "waking", "sleeping", "spin",  # nanoseconds: `executable.WAKING` and `SLEEPING`, `spinning.SPIN`
+    "pool",  # the pool's words
+    "looking", "sleeping", "spin",  # nanoseconds: `executable.LOOKING` and `SLEEPING`, `spinning.SPIN`
     "clock", "which",  # the system's ``clock_gettime`` and the clock that it shall read; 0 where there is none
     "None", "True", "tuple", "int", "float", "bool", "array",  # objects, and types
     "emulated",  # the context variable `place.CURRENT`
@@ -49,7 +52,9 @@ PLAN: Final = (
     "entry",  # the kernel's entry point
     "pace",  # where its nanoseconds for each program stand, and whether the last launch was late
     "owner",  # keeps all this alive
+    "scratch",  # bytes of scratch memory that each of several threads needs
     "finish", "spread",  # functions: what to do where the entry point paused or failed; the launch on several threads
+    "rejoin",  # what to do where the entry point paused or failed on several, or a worker has not left
 )  # fmt: skip
 """Those of a plan."""
 
@@ -80,6 +85,11 @@ _HEAD: Final = object.__basicsize__
 TYPE, SIZE, ITEMS, PAYLOAD, CELL = _HEAD - 8, _HEAD, tuple.__basicsize__, bytes.__basicsize__ - 1, _HEAD
 """Byte offsets in any object, in a tuple (its length and its first item), in bytes, and in a closure's cell."""
 
+SHARING: Final = 200
+WITH_EACH: Final = 100
+"""Nanoseconds that sharing takes where programs take none, and those for each worker, both less than they are. A launch whose
+memory fits the caches of two cores and not of one takes less than half the time, and shall not be run by one the next time."""
+
 NUMBERS: Final = {
     "DATA": DATA, "NDIM": NDIM, "SHAPE": SHAPE, "DTYPE": DTYPE, "STRIDES": STRIDES, "FLAGS": FLAGS,
     "CPU": CPU, "DL_DATA": DL_DATA, "DL_DEVICE": DL_DEVICE, "DL_NDIM": DL_NDIM, "DL_DTYPE": DL_DTYPE, "DL_SHAPE": DL_SHAPE,
@@ -87,10 +97,13 @@ NUMBERS: Final = {
     "TYPE": TYPE, "SIZE": SIZE, "ITEMS": ITEMS, "PAYLOAD": PAYLOAD, "CELL": CELL,
     "NUMBER": NUMBER, "INT": INT, "FLOAT": FLOAT, "DOUBLE": DOUBLE, "BOOL": BOOL, "ARRAY": ARRAY, "ANY": ANY,
     "THREAD": THREAD, "THREAD_SCRATCH": 24, "LAUNCH": LAUNCH, "PROGRAMS": PROGRAMS, "ARGUMENTS": ARGUMENTS,
+    "TICKET": TICKET, "STOP": STOP, "SHARES": SHARES, "MOST_SHARES": MOST_SHARES, "DONE": DONE, "FEW": FEW, "WAITS": WAITS,
+    "FIRST_SHARE": LAUNCH + 64, "OTHER_SHARES": FAULTS - LAUNCH - 64, "FAULTS": FAULTS, "FAULTS_AND_SHARES": PROGRAMS - FAULTS,
+    "SHARING": SHARING, "WITH_EACH": WITH_EACH, "POOL_ended": POOL.index("ended"),
     "LOOK": len(LOOK), "RECORD": len(RECORD), "PROCESS_busy": PROCESS.index("busy"),
     "ULONG": f"i{8 * ctypes.sizeof(ctypes.c_ulong)}", "PAUSED": PAUSED, "CHUNKS_PER_THREAD": CHUNKS_PER_THREAD,
 }  # fmt: skip
 """What the code knows of these tables, of workspaces and of this system."""
 
-BLOCKS: Final = {"PROCESS": PROCESS, "KERNEL": KERNEL, "PLAN": PLAN, "LOOK": LOOK, "RECORD": RECORD}
+BLOCKS: Final = {"PROCESS": PROCESS, "POOL": POOL, "KERNEL": KERNEL, "PLAN": PLAN, "LOOK": LOOK, "RECORD": RECORD}
 """By the names that the code calls them by."""

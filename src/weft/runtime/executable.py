@@ -21,6 +21,9 @@ from weft.runtime.workspace import ARGUMENTS, HEAD, Workspace, give, take
 WAKING: int = 12_000
 """Nanoseconds of work that are worth more threads where these look for it, or will look for the next launch
 (`weft.runtime.spinning`). Sharing a launch takes 3,000 where these look, and twice that with cold caches."""
+LOOKING: int = 6_000
+"""The same where native code shares the launch with threads that look for it, which takes 300 where there is one
+(`weft.runtime.direct_code`). Two threads are faster from 2,000 on, but keep another core busy between launches, too."""
 SLEEPING: int = 60_000
 """The same of a launch that comes alone, where they sleep: waking takes 3,000 where a core is idle, and 50,000 in a virtual
 machine."""
@@ -121,6 +124,8 @@ class Executable:
             self._pack(workspace.block, workspace.offset, memory, total, chunk, *grid, *slots)
         except OverflowError:
             self._pack(workspace.block, workspace.offset, memory, total, chunk, *grid, *to_float32(slots))
+        if width > 1:
+            workspace.share_out(width)
         if self._prints:
             failed = self._run_printing(workspace, width, kept)
         else:
@@ -166,6 +171,11 @@ class Executable:
         Raises as `launch`."""
         pool, total = executor.pool(), workspace.programs
         if self._on_several(pool, workspace, total, min(pool.threads, total), kept):
+            raise self._failure(workspace.fault(), Bound())
+
+    def rejoin(self, workspace: Workspace, status: int) -> None:
+        """Ends a launch that native code shared with other threads, and gave ``status`` (`Pool.rejoin`). Raises as `launch`."""
+        if executor.pool().rejoin(self.entry, workspace, status):
             raise self._failure(workspace.fault(), Bound())
 
     @property

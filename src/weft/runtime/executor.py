@@ -1,7 +1,8 @@
 """A grid spread over threads.
 
-Worker threads start once and wait on one queue. A launch is a `Job`: native code that claims programs from an atomic
-counter until none is left, so whoever runs it is done when the grid is, and any number of threads may run it. The
+Worker threads start once and wait on one queue. A launch is a `Job`: native code that claims programs from atomic
+counters until none is left, so whoever runs it is done when the grid is, and any number of threads may run it. Each thread
+begins with a share of its own, the same in each launch: of a matrix of 1 MiB the caches of two cores then keep half each. The
 caller offers the job to the workers, runs it too, and then closes it; it waits only for those that took part. A
 worker that wakes up late finds the job closed, and takes all others from the queue that were put there meanwhile. What
 waking costs the caller itself is 3 us where a core is idle and much more where none is, so grids that are known to take
@@ -74,6 +75,11 @@ _LOOKS: Final = 20
 _NAP: Final = 5e-4
 
 
+WORDS: Final = ("ended", "workers", "boxes", "rounds")
+"""The words of a pool that native code reads and writes (`weft.runtime.direct_code`): when the last launch ended that threads
+could share, and what it shares a launch with (`Boxes.native`), zeros before workers were started."""
+
+
 class Job:
     """One launch, run by the caller and by any workers that come in time.
 
@@ -142,8 +148,8 @@ class Pool:
     def __init__(self, threads: int):
         self.threads = threads
         self.watch = Watch()
-        self._ended = ctypes.c_int64(-SPIN)
-        self.address_of_ended = ctypes.addressof(self._ended)
+        self._words = (ctypes.c_int64 * len(WORDS))(-SPIN)
+        self.address_of_words = ctypes.addressof(self._words)
         self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._numbers = itertools.count()
         self._boxes: Boxes | None = None
@@ -151,11 +157,11 @@ class Pool:
 
     @property
     def ended(self) -> int:
-        return self._ended.value
+        return self._words[0]
 
     @ended.setter
     def ended(self, now: int) -> None:
-        self._ended.value = now
+        self._words[0] = now
 
     def is_busy(self, now: int) -> bool:
         """Whether launches come one after the other: workers look for the next one, or would if they had been woken for the
@@ -223,7 +229,17 @@ class Pool:
         if job.error is not None:
             raise job.error
         outcomes = workspace.outcomes if job.posted else 0
-        return _result([status, *job.statuses, *(one for one in (FAULT, STOPPED) if outcomes >> one & 1)])
+        return _result([status, *job.statuses, *_statuses(outcomes)])
+
+    def rejoin(self, entry: Entry, workspace: Workspace, status: int) -> int:
+        """Ends a launch as `run`, which native code shared with workers that looked, and gave ``status`` (`Boxes.share`). Where
+        this raises, native code stops the launch and waits."""
+        if status == PAUSED:
+            status = self.lead(entry, workspace)
+        self._collect(workspace)
+        self.ended = time.perf_counter_ns()
+        outcomes = workspace.outcomes
+        return _result([*(() if status == WAITS else (status,)), *_statuses(outcomes)])
 
     def alone(self, entry: Entry, workspace: Workspace) -> int:
         """`run` in this thread."""
@@ -274,6 +290,7 @@ class Pool:
         boxes = self._boxes
         if boxes is None:
             boxes = self._boxes = Boxes(self.threads - 1)
+            self._words[1:] = boxes.native
             for _ in range(self.threads - 1):
                 _thread.start_new_thread(self._work, (boxes,))
         if address:
@@ -286,12 +303,17 @@ class Pool:
     def _settle(self, job: Job) -> None:
         """Closes a job, and returns once all workers that took part have left."""
         job.settle()
+        if job.posted:
+            self._collect(job.caller)
+        self._posted.pop(id(job), None)
+
+    def _collect(self, caller: Workspace) -> None:
+        """Returns once all workers that looked for a launch have left it."""
         boxes, looks = self._boxes, 0
-        while job.posted and boxes is not None and boxes.collect(job.caller):
+        while boxes is not None and boxes.collect(caller):
             looks += 1
             if looks > _LOOKS:
                 time.sleep(_NAP)
-        self._posted.pop(id(job), None)
 
     def leave(self) -> None:
         """Returns when the workers sleep, or still run a launch that the end of the process cut off."""
@@ -303,6 +325,7 @@ class Pool:
         if number >= self.threads - 1:  # two launches, or an interrupted one and the next, started workers
             return
         workspace = Workspace()
+        workspace.begin_at(number + 1)
         while True:
             self._jobs.get().help(workspace)
             for _ in range(self._jobs.qsize()):  # not those that come meanwhile: else it would never look
@@ -317,6 +340,11 @@ def finish(entry: Entry, workspace: Workspace, status: int) -> int:
     while status == PAUSED:
         status = entry(workspace.launch, workspace.thread)
     return _result([status])
+
+
+def _statuses(outcomes: int) -> list[int]:
+    """What of `Workspace.outcomes` is not `DONE`."""
+    return [one for one in (FAULT, STOPPED) if outcomes >> one & 1]
 
 
 def _result(statuses: Sequence[int]) -> int:

@@ -106,7 +106,9 @@ class _Plan:
                 "entry": executable.address,
                 "pace": ctypes.addressof(executable.pace),
                 "owner": id(self),
+                "scratch": executable.scratch,
                 "finish": id(self._keep(self._finish)),
+                "rejoin": id(self._keep(self._rejoin)),
                 "spread": id(self._keep(self._spread)),
             },
         )
@@ -118,17 +120,28 @@ class _Plan:
 
     def _finish(self, status: int) -> None:
         """Ends a launch whose code returned ``status``, or was asked to pause."""
-        watch = POOL().watch
-        watch.leading = None  # an exception may have left both as they were
-        if watch.handler.installed:
-            watch.disarm()
+        _disarm()
         self._executable.end(self._shared.workspace, status)
+
+    def _rejoin(self, status: int) -> None:
+        """Ends a launch that native code shared with workers, and gave ``status``. Where this raises, native code stops the
+        launch and waits."""
+        _disarm()
+        self._executable.rejoin(self._shared.workspace, status)
 
     def _spread(self, /, *args: Any, **keywords: Any) -> None:
         """Runs the rest of a launch on several threads."""
         workspace = self._shared.take()
         self._executable.spread(workspace, (self, args, keywords))
         self._shared.give(workspace)  # after an exception workers may still use it
+
+
+def _disarm() -> None:
+    """Tells the watch that the main thread is back."""
+    watch = POOL().watch
+    watch.leading = None  # an exception may have left both as they were
+    if watch.handler.installed:
+        watch.disarm()
 
 
 class _Value(NamedTuple):

@@ -41,7 +41,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from weft.runtime import helpers
 from weft.runtime.workspace import THREAD, TICKET, Workspace
@@ -379,6 +379,10 @@ class Boxes:
         found = _native()
         self._brief, self._long, self._rounds = found or (None, None, 0)
         self._gathering = max(1, self._rounds // _LEAVING)
+        code: Any = self._brief
+        address = 0 if code is None else ctypes.cast(code, ctypes.c_void_p).value or 0
+        self.native = (address, self._first, self._gathering)
+        """The addresses of the code, or 0 where there is none, and of the boxes, and how many looks `share` waits for."""
 
     def serve(self, number: int, workspace: Workspace) -> None:
         """The part of worker ``number``: runs in its workspace what is posted to it, until nothing has been for `SPIN`."""

@@ -8,23 +8,28 @@ import struct
 import threading
 from typing import Final
 
+MOST_SHARES: Final = 64
+"""The most shares of a grid (`weft.codegen.kernel`). A test compares the two."""
+
 THREAD: Final = 0
-TICKET: Final = THREAD + 32
+TICKET: Final = THREAD + 40
 LAUNCH: Final = 64
-RECORD: Final = LAUNCH + 64
-PROGRAMS: Final = LAUNCH + 128
+RECORD: Final = LAUNCH + 8 * MOST_SHARES
+SHARES: Final = RECORD + 64
+PROGRAMS: Final = SHARES + 8
 ARGUMENTS: Final = PROGRAMS + 40
 """Byte offsets in a workspace: the thread's words, the launch's ticket (`weft.runtime.spinning`), and the launch's words, which
-are the counter, the record, the grid and the slots of arguments (`weft.codegen.kernel`). Those that are written while a launch
+are the counters, the record, the grid and the slots of arguments (`weft.codegen.kernel`). Those that are written while a launch
 runs have cache lines of their own."""
 
 HEAD: Final = f"=24xQ{PROGRAMS - 32}x5q"
 """The `struct` code of all before the arguments: the address of scratch memory, the number of programs, how many are claimed at
 a time, and the three sizes of the grid. Everything else becomes 0."""
 
-_STOP: Final = RECORD + 8 * 6
+STOP: Final = RECORD + 8 * 6
+"""The offset of the word that stops the launch."""
 _PRINTER: Final = RECORD + 8 * 7
-_NONE_LEFT: Final = 2**62
+_SHARE: Final = THREAD + 32
 _ALIGNMENT: Final = 64
 _enter: Final = struct.Struct("=24xQ").pack_into
 
@@ -111,12 +116,19 @@ class Workspace:
     @property
     def stop_word(self) -> int:
         """The address of the word that stops the launch."""
-        return self.address + _STOP
+        return self.address + STOP
 
     def stop(self) -> None:
-        """Stops the launch: no program is left to claim, and running ones end at the next place where they look."""
+        """Stops the launch: no program is claimed any more, and running ones end at the next place where they look."""
         ctypes.c_int64.from_address(self.stop_word).value = 1
-        ctypes.c_int64.from_address(self.launch).value = _NONE_LEFT
+
+    def share_out(self, shares: int) -> None:
+        """Has so many threads begin in shares of their own of the launch that is packed, or as many as there may be."""
+        ctypes.c_int64.from_address(self.address + SHARES).value = min(shares, MOST_SHARES)
+
+    def begin_at(self, share: int) -> None:
+        """Has this thread begin in that share of any launch that another workspace describes."""
+        ctypes.c_int64.from_address(self.address + _SHARE).value = share
 
     def set_printer(self, address: int) -> None:
         """Tells native code what prints, until arguments are packed again."""

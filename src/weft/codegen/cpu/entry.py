@@ -1,7 +1,8 @@
 """The entry point of a kernel: claims programs of the grid and runs them; `weft.codegen.kernel` states the interface.
 
 After each program the entry point looks at two words: whether the launch stops, and whether this thread shall
-return. docs/runtime.md has the cost. Inside a program, `Faults.leave_if_stopped` looks at the first word.
+return. docs/runtime.md has the cost. It looks at the first word before each claim, too, and so does
+`Faults.leave_if_stopped` inside a program.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from llvmlite import ir
 
 from weft.codegen.cpu import amx
+from weft.codegen.cpu.claims import claim, has_one_share
 from weft.codegen.cpu.copies import Copies
 from weft.codegen.cpu.streaming import fence
 from weft.codegen.emit.faults import word
@@ -19,7 +21,6 @@ from weft.codegen.kernel import (
     CHUNK,
     DONE,
     LAST,
-    NEXT,
     PAUSE,
     PAUSED,
     POSITION,
@@ -31,7 +32,7 @@ from weft.codegen.kernel import (
     STOPPED,
     TOTAL,
 )
-from weft.codegen.llvm.types import I8, I32, I64, POINTER, Module, intrinsic
+from weft.codegen.llvm.types import I1, I8, I32, I64, POINTER, Module, intrinsic
 from weft.codegen.llvm.volatile import volatile_load
 
 
@@ -60,9 +61,9 @@ def emit_entry(
     """Emit the function that the runtime calls, around ``program``, which runs one program. In kernels with atomics the runtime
     calls a guard, which calls it (`weft.codegen.cpu.exclusive`).
 
-    Programs start in increasing order: the counter only grows, and a thread runs what it has claimed in order. So the
-    lowest program that has not ended is never kept from running by programs that wait for it. ``one_by_one``, for kernels
-    whose programs may wait, ignores the caller's chunk: a program that waits would hold back the rest of its chunk.
+    ``one_by_one``, for kernels whose programs may wait, ignores the caller's chunk, for a program that waits would hold back the
+    rest of its chunk, and its shares: programs start in increasing order, since the one counter only grows. So the
+    lowest program that has not ended is never kept from running by programs that wait for it.
     ``cleared`` are offsets of int64 words in scratch memory that the thread sets to 0 first, but not where it goes on after a
     pause: what a launch keeps there stays. ``tiles``: the program uses
     AMX's tile registers, which are made ready before the first program and given back after the last. ``streams``: the program
@@ -83,10 +84,10 @@ def emit_entry(
     entry = ir.Function(module, ir.FunctionType(I32, [POINTER, POINTER]), symbol)
     entry.attributes.add("nounwind")
     launch, thread = entry.args
-    names = ("start", "fresh", "claim", "divide", "run", "step", "next", "asked", "pause", "failed", "stopped", "done")
-    start, fresh, claim, divide, run, step, following, asked, pause, failed, stopped, done = map(
-        entry.append_basic_block, names
-    )
+    start, fresh, look, take, divide = map(entry.append_basic_block, ("start", "fresh", "look", "take", "divide"))
+    run, step, following, ran, last_ran = map(entry.append_basic_block, ("run", "step", "next", "ran", "last"))
+    endings = ("asked", "pause", "failed", "stopped", "done")
+    asked, pause, failed, stopped, done = map(entry.append_basic_block, endings)
     zero, one = ir.Constant(I64, 0), ir.Constant(I64, 1)
 
     builder = ir.IRBuilder(start)
@@ -113,19 +114,22 @@ def emit_entry(
     builder.position_at_end(fresh)
     for offset in cleared:
         builder.store(zero, builder.gep(scratch, [ir.Constant(I64, offset)], source_etype=I8), align=8)
-    builder.branch(claim)
+    builder.branch(look)
 
-    builder.position_at_end(claim)
-    first = builder.atomic_rmw("add", word(builder, launch, NEXT), chunk, "monotonic")
-    end = builder.add(first, chunk)
-    claimed_end = builder.select(builder.icmp_signed("<", end, total), end, total)
-    builder.cbranch(builder.icmp_signed("<", first, total), divide, done)
+    builder.position_at_end(look)
+    stops = volatile_load(builder, word(builder, record, STOP), I64, 8)
+    builder.cbranch(builder.icmp_unsigned("==", stops, zero), take, stopped)
+
+    builder.position_at_end(take)
+    first, claimed_end = claim(builder, module, launch, thread, total, chunk, in_order=one_by_one)
+    claims = builder.block
+    builder.cbranch(builder.icmp_signed("<", first, claimed_end), divide, done)
 
     builder.position_at_end(divide)
     begin, last = builder.phi(I64), builder.phi(I64)
     for phi, from_kept, from_claim in ((begin, kept, first), (last, kept_end, claimed_end)):
         phi.add_incoming(from_kept, start)
-        phi.add_incoming(from_claim, claim)
+        phi.add_incoming(from_claim, claims)
     rest = builder.udiv(begin, wide[0])
     quotients = (builder.urem(begin, wide[0]), builder.urem(rest, wide[1]), builder.udiv(rest, wide[1]))
     first_ids = [builder.trunc(v, I32) for v in quotients]
@@ -155,7 +159,12 @@ def emit_entry(
     position.add_incoming(after, following)
     for phi, value in zip(ids, _counted_on(builder, ids, sizes), strict=True):
         phi.add_incoming(value, following)
-    builder.cbranch(builder.icmp_signed("<", after, last), run, claim)
+    builder.cbranch(builder.icmp_signed("<", after, last), run, ran)
+
+    builder.position_at_end(ran)
+    builder.cbranch(builder.icmp_unsigned("==", last, total), last_ran, look)
+    builder.position_at_end(last_ran)  # all are claimed, which another claim would take 6 ns to find
+    builder.cbranch(ir.Constant(I1, 1) if one_by_one else has_one_share(builder, launch), done, look)
 
     builder.position_at_end(asked)
     builder.cbranch(builder.icmp_unsigned("!=", stop, zero), stopped, pause)
