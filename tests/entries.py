@@ -12,6 +12,7 @@ from typing import Any
 
 from weft.codegen import kernel as abi
 from weft.runtime import executor
+from weft.runtime.shares import claims
 from weft.runtime.workspace import HEAD, Workspace
 
 
@@ -38,7 +39,7 @@ def enter(
     scratch = space.scratch(artifact.scratch + artifact.copies)
     words = scratch, programs, chunk, *grid, *(x.ctypes.data for x in arrays), *ends
     struct.pack_into(f"{HEAD}{len(arrays) + len(ends)}Q", space.block, space.offset, *words)
-    space.share_out(shares)
+    space.share_out(shares, claims() if shares > 1 else 0)
     space.begin_at(share)
     entry, count, status = executor.ENTRY(executable.address), 0, abi.PAUSED
     while status == abi.PAUSED:

@@ -123,8 +123,8 @@ def distances(text: str) -> set[int]:
     ],
 )
 def test_sixteen_rows_ahead(kernel: Any, numbers: dict[str, int], rows: int) -> None:
-    """And at most 8 KiB of them. Sums have 128 bytes of SSE2's registers: a loop over bags goes over half of a bag's row at a time,
-    32 of them ahead. An index has 8 bytes."""
+    """And at most 8 KiB of them. Sums have 128 bytes of SSE2's registers: a loop over bags goes over half of a bag's row at a
+    time, 32 of them ahead. An index has 8 bytes."""
     assert distances(text_of(kernel, numbers)) == {8 * rows}
 
 

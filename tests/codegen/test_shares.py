@@ -15,6 +15,7 @@ from entries import at_once, enter
 from weft import language as tl
 from weft.codegen import kernel as abi
 from weft.runtime import executor
+from weft.runtime.shares import claims
 from weft.runtime.workspace import HEAD, Workspace
 
 pytestmark = pytest.mark.jit
@@ -97,7 +98,7 @@ def test_threads_run_each_program_once(shares: int) -> None:
     for launches in range(1, 11):
         first = spaces[0]
         struct.pack_into(f"{HEAD}Q", first.block, first.offset, 0, 1000, 7, 1000, 1, 1, counts.ctypes.data)
-        first.share_out(shares)
+        first.share_out(shares, claims())
         for share, space in enumerate(spaces):
             space.begin_at(share)
         at_once([partial(entry, first.launch, space.thread) for space in spaces])
@@ -124,7 +125,7 @@ def test_groups_of_programs_are_shared_out(rows: int, columns: int, share: int) 
         scratch = space.scratch(executable.scratch)
         words = scratch, grid[0] * rows, chunk, *grid, x.ctypes.data, y.ctypes.data, columns
         struct.pack_into(f"{HEAD}QQq", space.block, space.offset, *words)
-        space.share_out(5)
+        space.share_out(5, claims())
         space.begin_at(share)
         assert executor.ENTRY(executable.address)(space.launch, space.thread) == abi.DONE
         assert (y == 2 * x).all()

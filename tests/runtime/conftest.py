@@ -27,11 +27,11 @@ define i32 @kernel(ptr %launch, ptr %thread) {
 entry:
   %next = getelementptr i64, ptr %launch, i64 0
   %fault = getelementptr i64, ptr %launch, i64 64
-  %total_at = getelementptr i64, ptr %launch, i64 73
-  %chunk_at = getelementptr i64, ptr %launch, i64 74
-  %nx_at = getelementptr i64, ptr %launch, i64 75
-  %ny_at = getelementptr i64, ptr %launch, i64 76
-  %args = getelementptr i64, ptr %launch, i64 78
+  %total_at = getelementptr i64, ptr %launch, i64 74
+  %chunk_at = getelementptr i64, ptr %launch, i64 75
+  %nx_at = getelementptr i64, ptr %launch, i64 76
+  %ny_at = getelementptr i64, ptr %launch, i64 77
+  %args = getelementptr i64, ptr %launch, i64 79
   %scratch_at = getelementptr i64, ptr %thread, i64 3
   %total = load i64, ptr %total_at
   %chunk = load i64, ptr %chunk_at

@@ -31,7 +31,8 @@ _WORKERS: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 8)
 
 class Workers:
     """Stand for native code's function of workers: ``outcome`` is what sharing a launch gives. ``asked`` has the arguments,
-    ``seen`` words of the launch: shares, chunk, the sum of the counters, whether the main thread leads, whether it stops."""
+    ``seen`` words of the launch: shares, what claims, chunk, the sum of the counters, whether the main thread leads, whether it
+    stops."""
 
     def __init__(self) -> None:
         self.outcome = abi.DONE
@@ -46,7 +47,14 @@ class Workers:
         words = words_of(space.launch, abi.SLOTS)
         leads = words_of(watch.address_of_leading, 1)[0]
         self.seen.append(
-            (words[abi.SHARES], words[abi.CHUNK], sum(words[: abi.RECORD]), leads, space.fault()[abi.STOP])
+            (
+                words[abi.SHARES],
+                words[abi.CLAIMS],
+                words[abi.CHUNK],
+                sum(words[: abi.RECORD]),
+                leads,
+                space.fault()[abi.STOP],
+            )
         )
         return self.outcome
 
@@ -68,7 +76,7 @@ def workers() -> Iterator[Workers]:
     words = words_of(pool.address_of_words, len(executor.WORDS))
     before, said = list(block), list(words)
     shared().set(threads=3, looking=50_000_000, sleeping=50_000_000)
-    words[1:] = found.address, 77, 99
+    words[1:] = found.address, 77, 99, 55
     yield found
     words[:] = said
     for at, name in enumerate(direct_words.PROCESS):
@@ -91,7 +99,7 @@ def test_a_launch_is_shared_without_python(workers: Workers) -> None:
     assert (code.seen, code.spreads, code.rejoined, code.ended) == ([], [], [], [])
     space = shared().workspace
     assert workers.asked == [(SHARE, 77, 2, code.address, space.launch, 0, space.address + TICKET, 99)]
-    assert workers.seen == [(3, 100 // (3 * abi.CHUNKS_PER_THREAD), 0, 1, 0)]
+    assert workers.seen == [(3, 55, 100 // (3 * abi.CHUNKS_PER_THREAD), 0, 1, 0)]
     assert pool.ended > 0
     assert 0 <= code.pace[0] < 1e9
     assert not shared().is_busy

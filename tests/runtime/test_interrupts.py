@@ -165,10 +165,11 @@ def test_the_runtime_packs_a_launch_as_native_code_reads_it() -> None:
     launch = (ctypes.c_int64 * (abi.SLOTS + 2)).from_address(space.launch)
     assert list(thread) == [{abi.SCRATCH: 11}.get(i, 0) for i in range(5)]
     space.begin_at(3)
-    space.share_out(12)
+    space.share_out(12, 34)
     assert list(thread) == [{abi.SCRATCH: 11, abi.SHARE: 3}.get(i, 0) for i in range(5)]
     named = {
         abi.SHARES: 12,
+        abi.CLAIMS: 34,
         abi.TOTAL: 24,
         abi.CHUNK: 5,
         **dict(zip(abi.SIZES, (2, 3, 4), strict=True)),
@@ -176,5 +177,5 @@ def test_the_runtime_packs_a_launch_as_native_code_reads_it() -> None:
         abi.SLOTS + 1: 80,
     }
     assert list(launch) == [named.get(i, 0) for i in range(abi.SLOTS + 2)]
-    space.share_out(abi.MOST_SHARES + 1)
+    space.share_out(abi.MOST_SHARES + 1, 34)
     assert launch[abi.SHARES] == abi.MOST_SHARES == abi.RECORD

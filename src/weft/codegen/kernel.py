@@ -10,11 +10,12 @@ A native call by Python's ctypes costs 40 ns for each argument, so what a launch
 |---|---|
 | 0 to 63 (`NEXT`) | a counter for each share of the grid: how many of its programs threads have claimed, 0 before the launch |
 | 64 to 71 (`RECORD`) | the record, below, zeroed before the launch |
-| 72 (`SHARES`) | how many shares there are, at most `MOST_SHARES`; 0 means 1 |
-| 73 (`TOTAL`) | the number of programs, ``nx * ny * nz`` |
-| 74 (`CHUNK`) | how many programs a thread claims at a time |
-| 75, 76, 77 (`SIZES`) | ``nx``, ``ny``, ``nz`` |
-| from 78 (`SLOTS`) | one 8-byte slot per run-time argument, in order |
+| 72 (`SHARES`) | how many shares there are, at most `MOST_SHARES`, if the next word is not 0; else there is one |
+| 73 (`CLAIMS`) | the address of the function below, which claims where there are several shares; else 0 |
+| 74 (`TOTAL`) | the number of programs, ``nx * ny * nz`` |
+| 75 (`CHUNK`) | how many programs a thread claims at a time |
+| 76, 77, 78 (`SIZES`) | ``nx``, ``ny``, ``nz`` |
+| from 79 (`SLOTS`) | one 8-byte slot per run-time argument, in order |
 
 Slots hold addresses of pointers, integers sign- or zero-extended, floats as the bits of their type in the low bytes, bools as 0
 or 1. A checked kernel finds two more slots per pointer argument behind them, in order: its first byte and the one past its last.
@@ -26,6 +27,9 @@ all of that are claimed, then on the others' in turn. So in each launch of a gri
 memory its core's caches hold. A kernel whose programs may wait for each other has one share, whatever word 72 says, and a claim
 is one program. Code that runs several programs at once (`weft.transforms.join_programs`) shares out, claims, counts and keeps
 groups of programs in the same words.
+
+Of several shares a thread claims by ``{int64, int64} claims(launch, thread, int64 total, int64 chunk)``
+(`weft.runtime.shares`), which gives the first program, or group, that it runs, and the one past the last.
 
 The counter of share s is word ``s % 8 * 8 + s / 8``: the first 8 have cache lines of their own.
 
@@ -78,10 +82,11 @@ atomics, and returns so that signals are handled."""
 NEXT: Final = 0
 RECORD: Final = 64
 SHARES: Final = 72
-TOTAL: Final = 73
-CHUNK: Final = 74
-SIZES: Final = (75, 76, 77)
-SLOTS: Final = 78
+CLAIMS: Final = 73
+TOTAL: Final = 74
+CHUNK: Final = 75
+SIZES: Final = (76, 77, 78)
+SLOTS: Final = 79
 """The words of ``launch``."""
 
 MOST_SHARES: Final = 64

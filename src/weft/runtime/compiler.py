@@ -45,10 +45,11 @@ def artifact_for(kernel: KernelFunction, signature: Mapping[str, Argument], opti
     stages = begun(kernel)
     artifact = build(kernel, signature, options, stages)
     if key is not None:
-        from weft.runtime import direct, spinning  # here, for they need this module
+        from weft.runtime import direct, shares, spinning  # here, for they need this module
 
         with stages.part("store"):
             cache.store(key, artifact)
+            shares.claims()
             spinning.prepare()
             direct.prepare()
     return artifact

@@ -180,12 +180,15 @@ several:
   %shares.p = getelementptr i8, ptr %workspace, i64 {SHARES}
   %shares = call i64 @least(i64 %fewer, i64 {MOST_SHARES})
   store i64 %shares, ptr %shares.p, align 8
+  %claims.p = getelementptr i64, ptr %shares.p, i64 1
+  %pool = word ptr %process PROCESS.pool
+  %claimed.by = word i64 %pool POOL.claims
+  store i64 %claimed.by, ptr %claims.p, align 8
   %clock = word ptr %process PROCESS.clock
   %no.clock = icmp eq ptr %clock, null
   br i1 %no.clock, label %wakes, label %timed
 timed:
   %began = call i64 @now(ptr %process)
-  %pool = word ptr %process PROCESS.pool
   %ended = word i64 %pool POOL.ended
   %ended.p = getelementptr i64, ptr %pool, i64 {POOL_ended}
   %since = sub i64 %began, %ended

@@ -16,6 +16,7 @@ from weft.runtime.binding import Grid
 from weft.runtime.errors import DeviceAssertionError, OutOfBoundsError
 from weft.runtime.parted import Parted
 from weft.runtime.printing import Printer
+from weft.runtime.shares import claims
 from weft.runtime.workspace import ARGUMENTS, HEAD, Workspace, give, take
 
 WAKING: int = 12_000
@@ -125,7 +126,7 @@ class Executable:
         except OverflowError:
             self._pack(workspace.block, workspace.offset, memory, total, chunk, *grid, *to_float32(slots))
         if width > 1:
-            workspace.share_out(width)
+            workspace.share_out(width, claims())
         if self._prints:
             failed = self._run_printing(workspace, width, kept)
         else:

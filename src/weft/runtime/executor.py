@@ -38,6 +38,7 @@ from functools import cache, partial
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
+from weft.runtime.shares import claims
 from weft.runtime.spinning import FEW, SPIN, WAITS, Boxes
 from weft.runtime.watch import Watch, release
 from weft.runtime.workspace import Workspace
@@ -75,9 +76,10 @@ _LOOKS: Final = 20
 _NAP: Final = 5e-4
 
 
-WORDS: Final = ("ended", "workers", "boxes", "rounds")
+WORDS: Final = ("ended", "workers", "boxes", "rounds", "claims")
 """The words of a pool that native code reads and writes (`weft.runtime.direct_code`): when the last launch ended that threads
-could share, and what it shares a launch with (`Boxes.native`), zeros before workers were started."""
+could share, what it shares a launch with (`Boxes.native`), and what claims then (`weft.runtime.shares`). Before workers were
+started these are zeros."""
 
 
 class Job:
@@ -290,7 +292,7 @@ class Pool:
         boxes = self._boxes
         if boxes is None:
             boxes = self._boxes = Boxes(self.threads - 1)
-            self._words[1:] = boxes.native
+            self._words[1:] = *boxes.native, claims()
             for _ in range(self.threads - 1):
                 _thread.start_new_thread(self._work, (boxes,))
         if address:

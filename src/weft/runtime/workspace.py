@@ -12,11 +12,13 @@ MOST_SHARES: Final = 64
 """The most shares of a grid (`weft.codegen.kernel`). A test compares the two."""
 
 THREAD: Final = 0
+SHARE: Final = THREAD + 32
 TICKET: Final = THREAD + 40
 LAUNCH: Final = 64
 RECORD: Final = LAUNCH + 8 * MOST_SHARES
 SHARES: Final = RECORD + 64
-PROGRAMS: Final = SHARES + 8
+CLAIMS: Final = SHARES + 8
+PROGRAMS: Final = CLAIMS + 8
 ARGUMENTS: Final = PROGRAMS + 40
 """Byte offsets in a workspace: the thread's words, the launch's ticket (`weft.runtime.spinning`), and the launch's words, which
 are the counters, the record, the grid and the slots of arguments (`weft.codegen.kernel`). Those that are written while a launch
@@ -29,7 +31,6 @@ a time, and the three sizes of the grid. Everything else becomes 0."""
 STOP: Final = RECORD + 8 * 6
 """The offset of the word that stops the launch."""
 _PRINTER: Final = RECORD + 8 * 7
-_SHARE: Final = THREAD + 32
 _ALIGNMENT: Final = 64
 _enter: Final = struct.Struct("=24xQ").pack_into
 
@@ -122,13 +123,14 @@ class Workspace:
         """Stops the launch: no program is claimed any more, and running ones end at the next place where they look."""
         ctypes.c_int64.from_address(self.stop_word).value = 1
 
-    def share_out(self, shares: int) -> None:
-        """Has so many threads begin in shares of their own of the launch that is packed, or as many as there may be."""
-        ctypes.c_int64.from_address(self.address + SHARES).value = min(shares, MOST_SHARES)
+    def share_out(self, shares: int, claims: int) -> None:
+        """Has so many threads begin in shares of their own of the launch that is packed, or as many as there may be. They claim
+        by the function at an address (`weft.runtime.shares`); where that is 0, there is one share."""
+        (ctypes.c_int64 * 2).from_address(self.address + SHARES)[:] = min(shares, MOST_SHARES), claims
 
     def begin_at(self, share: int) -> None:
         """Has this thread begin in that share of any launch that another workspace describes."""
-        ctypes.c_int64.from_address(self.address + _SHARE).value = share
+        ctypes.c_int64.from_address(self.address + SHARE).value = share
 
     def set_printer(self, address: int) -> None:
         """Tells native code what prints, until arguments are packed again."""

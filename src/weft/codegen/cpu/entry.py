@@ -13,7 +13,7 @@ from typing import NamedTuple
 from llvmlite import ir
 
 from weft.codegen.cpu import amx
-from weft.codegen.cpu.claims import claim, has_one_share
+from weft.codegen.cpu.claims import claim
 from weft.codegen.cpu.copies import Copies
 from weft.codegen.cpu.streaming import fence
 from weft.codegen.emit.faults import word
@@ -32,7 +32,7 @@ from weft.codegen.kernel import (
     STOPPED,
     TOTAL,
 )
-from weft.codegen.llvm.types import I1, I8, I32, I64, POINTER, Module, intrinsic
+from weft.codegen.llvm.types import I8, I32, I64, POINTER, Module, intrinsic
 from weft.codegen.llvm.volatile import volatile_load
 
 
@@ -85,7 +85,7 @@ def emit_entry(
     entry.attributes.add("nounwind")
     launch, thread = entry.args
     start, fresh, look, take, divide = map(entry.append_basic_block, ("start", "fresh", "look", "take", "divide"))
-    run, step, following, ran, last_ran = map(entry.append_basic_block, ("run", "step", "next", "ran", "last"))
+    run, step, following = map(entry.append_basic_block, ("run", "step", "next"))
     endings = ("asked", "pause", "failed", "stopped", "done")
     asked, pause, failed, stopped, done = map(entry.append_basic_block, endings)
     zero, one = ir.Constant(I64, 0), ir.Constant(I64, 1)
@@ -121,7 +121,7 @@ def emit_entry(
     builder.cbranch(builder.icmp_unsigned("==", stops, zero), take, stopped)
 
     builder.position_at_end(take)
-    first, claimed_end = claim(builder, module, launch, thread, total, chunk, in_order=one_by_one)
+    first, claimed_end = claim(builder, launch, thread, total, chunk, in_order=one_by_one)
     claims = builder.block
     builder.cbranch(builder.icmp_signed("<", first, claimed_end), divide, done)
 
@@ -159,12 +159,7 @@ def emit_entry(
     position.add_incoming(after, following)
     for phi, value in zip(ids, _counted_on(builder, ids, sizes), strict=True):
         phi.add_incoming(value, following)
-    builder.cbranch(builder.icmp_signed("<", after, last), run, ran)
-
-    builder.position_at_end(ran)
-    builder.cbranch(builder.icmp_unsigned("==", last, total), last_ran, look)
-    builder.position_at_end(last_ran)  # all are claimed, which another claim would take 6 ns to find
-    builder.cbranch(ir.Constant(I1, 1) if one_by_one else has_one_share(builder, launch), done, look)
+    builder.cbranch(builder.icmp_signed("<", after, last), run, look)
 
     builder.position_at_end(asked)
     builder.cbranch(builder.icmp_unsigned("!=", stop, zero), stopped, pause)
