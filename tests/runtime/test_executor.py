@@ -63,6 +63,23 @@ def test_what_the_entry_point_is_given() -> None:
     assert scratch_of(space.thread) != 0
 
 
+def test_each_thread_has_a_share_of_its_own() -> None:
+    """The caller the first, and each worker always the same one, whatever launches it takes part in."""
+    pool, caller, shares = Pool(4), threading.get_ident(), dict[int, set[int]]()
+    for _ in range(5):
+        barrier = threading.Barrier(4, timeout=20)
+
+        def entry(launch: int, thread: int, barrier: threading.Barrier = barrier) -> int:
+            barrier.wait()
+            share = ctypes.c_int64.from_address(thread + 8 * abi.SHARE).value
+            shares.setdefault(threading.get_ident(), set()).add(share)
+            return abi.DONE
+
+        assert run(pool, entry, (4, 1, 1)) == abi.DONE
+    assert shares[caller] == {0}
+    assert sorted(map(list, shares.values())) == [[0], [1], [2], [3]]
+
+
 @pytest.mark.parametrize(
     ("grid", "threads", "shared"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft.codegen import kernel as abi
 from weft.runtime import executable, executor
 from weft.runtime.executor import Pool
 
@@ -36,6 +38,7 @@ class Watched(Pool):
 
     def run(self, entry: Any, workspace: Any, scratch: int, width: int, kept: object = None, address: int = 0) -> int:
         self.offered.append(True)
+        assert width == ctypes.c_int64.from_address(workspace.launch + 8 * abi.SHARES).value
         result = super().run(entry, workspace, scratch, width, kept, address)
         workspace.taken = self.taken
         return result
