@@ -153,13 +153,14 @@ def turned(x: Any, y: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.co
 
 @pytest.mark.parametrize("kind", ["", "copy", "sums, too", "columns first"])
 def test_transposes_fetch_the_rows_of_the_tile_below(kind: str) -> None:
-    """By the bytes of a row times the rows of a tile, 4 * 32 * n."""
+    """By the bytes of a row times the rows of a tile, 4 * 32 * n; of a tall one by 64 rows."""
     constants: dict[str, Argument] = {"KIND": ConstantArgument(kind)}
     text = text_of(turned, 32, 32, "far-prefetches", **constants)
     assert bool(count(text)) == (not kind)
     assert not count(text_of(turned, 32, 32, **constants))
     if not kind:
         assert re.search(r'= mul i64 128, %"?\.\d+"?\n', text)
+        assert re.search(r'= mul i64 256, %"?\.\d+"?\n', text_of(turned, 256, 32, "far-prefetches", **constants))
 
 
 @pytest.mark.parametrize("n", [3000, 1024, 50, 0])

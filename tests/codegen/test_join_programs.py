@@ -101,6 +101,20 @@ def transposed_y(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.cons
 
 
 @weft.jit
+def transposed_often(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    for k in range(0, m):
+        x = tl.load(a + k + rows[:, None] * n + columns[None, :])
+        tl.store(out + k + columns[None, :] * m + rows[:, None], x)
+
+
+@weft.jit
+def transposed_sums(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    tl.atomic_add(out + columns[None, :] * m + rows[:, None], tl.load(a + rows[:, None] * n + columns[None, :]))
+
+
+@weft.jit
 def row_totals(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
     """A loop along rows takes a few of them at a time, however many a tile has."""
     rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
@@ -296,7 +310,7 @@ def computing(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constex
     tl.store(out + at, y, mask=at < n)
 
 
-JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
+JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, ...] | None]] = [
     (add_one, int32, (1, 16), (0, 16)),
     (add_one, int32, (1, 256), (0, 4)),
     (add_one, int32, (1, 1024), None),
@@ -323,7 +337,16 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
     (transposed, int32, (16, 64), (0, 4)),
     (transposed, int32, (32, 32), (0, 2)),
     (transposed, int32, (64, 16), None),
-    (transposed, int32, (16, 8), None),
+    (transposed, int32, (16, 8), (0, 4, 2)),
+    (transposed, uint8, (16, 16), (0, 16, 4)),
+    (by_trans, uint8, (64, 16), (0, 4, 4)),
+    (by_trans, uint8, (256, 16), (0, 1, 4)),
+    (by_trans, uint8, (256, 64), None),
+    (by_trans, uint8, (1024, 16), (0, 1, 4)),
+    (by_trans, uint8, (2048, 16), None),
+    (transposed_y, uint8, (32, 32), (1, 8, 2)),
+    *((kernel, int32, (16, 8), None) for kernel in (transposed_often, transposed_sums)),
+    (copy_x, uint8, (16, 16), (0, 16)),
     (transposed_y, int32, (64, 16), (1, 4)),
     (by_trans, int32, (16, 64), (0, 4)),
     (row_totals, int32, (16, 64), None),
@@ -339,10 +362,10 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
     ("kernel", "dtype", "tile", "expected"), JOINED, ids=lambda value: getattr(value, "__name__", str(value))
 )
 def test_which_programs_are_joined(
-    kernel: Any, dtype: DType, tile: tuple[int, int], expected: tuple[int, int] | None
+    kernel: Any, dtype: DType, tile: tuple[int, int], expected: tuple[int, ...] | None
 ) -> None:
     """The axis, and how many: 4 KiB without rows where programs compute less than 32 KiB, rows of 512 bytes, in loops of 256,
-    at most 64 KiB and 16 programs."""
+    at most 64 KiB and 16 programs. Last how many are beside each of these, where loads across are less than a line."""
     assert joining(kernel, dtype, tile, Options()) == expected
 
 
@@ -350,7 +373,7 @@ def test_checked_kernels_run_one_by_one() -> None:
     assert joining(add_one, int32, (1, 16), Options(checked=True)) is None
 
 
-def joining(kernel: Any, dtype: DType, tile: tuple[int, int], options: Options) -> tuple[int, int] | None:
+def joining(kernel: Any, dtype: DType, tile: tuple[int, int], options: Options) -> tuple[int, ...] | None:
     constants: dict[str, Argument] = {"BM": ConstantArgument(tile[0]), "BN": ConstantArgument(tile[1])}
     signature: dict[str, Argument] = {name: PointerArgument(dtype) for name in ("a", "out")}
     signature |= {name: ScalarArgument(int32) for name in ("m", "n")} | constants
@@ -358,7 +381,10 @@ def joining(kernel: Any, dtype: DType, tile: tuple[int, int], options: Options) 
     lay_out(module, targets.host(), options)
     module.verify()
     found = joined_of(next(op for op in module.ops if isinstance(op, func.FuncOp)))
-    return None if found is None else (found[1].axis, found[1].programs)
+    if found is None:
+        return None
+    _, (axis, programs, _, beside) = found
+    return (axis, programs) if beside == 1 else (axis, programs, beside)
 
 
 @weft.jit
@@ -375,16 +401,31 @@ def note_number(seen: Any, counter: Any, B: tl.constexpr) -> None:
     tl.store(seen + at, tl.load(seen + at) + 1)
 
 
+@weft.jit
+def note_turned(seen: Any, counter: Any, B: tl.constexpr) -> None:
+    """Programs of both axes are joined, since they load 4 * B bytes across."""
+    x, y = tl.program_id(0) * B + tl.arange(0, B), tl.program_id(1) * B + tl.arange(0, B)
+    across = tl.load(counter + x[:, None] * tl.num_programs(1) * B + y[None, :])
+    at = (tl.program_id(2) * tl.num_programs(1) * B + y)[:, None] * tl.num_programs(0) * B + x[None, :]
+    tl.store(seen + at, tl.load(seen + at) + 1 + tl.trans(across))
+
+
 @pytest.mark.parametrize("pauses", [False, True])
 @pytest.mark.parametrize("chunk", [1, 5, 64, 1000])
 @pytest.mark.parametrize(
-    "grid", [(1, 1, 1), (15, 1, 1), (16, 1, 1), (17, 1, 1), (64, 1, 1), (130, 1, 1), (65, 2, 3), (3, 2, 1)]
+    "grid", [(1, 1, 1), (15, 1, 1), (16, 1, 1), (17, 1, 1), (64, 1, 1), (130, 1, 1), (65, 2, 3), (3, 2, 1), (35, 9, 2)]
 )
-@pytest.mark.parametrize(("note", "numbers"), [(note, 8), (note_number, 1)], ids=["tiles", "numbers"])
-def test_each_program_runs_once(note: Any, numbers: int, grid: tuple[int, int, int], chunk: int, pauses: bool) -> None:
+@pytest.mark.parametrize(
+    ("note", "numbers", "b"),
+    [(note, 8, 8), (note_number, 1, 1), (note_turned, 16, 4)],
+    ids=["tiles", "numbers", "turned"],
+)
+def test_each_program_runs_once(
+    note: Any, numbers: int, b: int, grid: tuple[int, int, int], chunk: int, pauses: bool
+) -> None:
     total = int(np.prod(grid))
-    seen, counter = np.zeros(numbers * total, np.int32), np.zeros(1, np.int32)
-    enter(note.compile(seen, counter, B=numbers), (seen, counter), grid, chunk, pauses=pauses)
+    seen, counter = np.zeros(numbers * total, np.int32), np.zeros(numbers * total, np.int32)
+    enter(note.compile(seen, counter, B=b), (seen, counter), grid, chunk, pauses=pauses)
     assert (seen == 1).all()
 
 

@@ -33,13 +33,15 @@ def turn(x: Any, y: Any, out: Any, m: Any, n: Any, KIND: tl.constexpr, BM: tl.co
     elif KIND == "other":
         part = tl.load(x + at, mask=inside, other=7)
     elif KIND == "of odd ones":
-        part = tl.load(x + at, mask=inside & (at % 2 == 1), other=0)
+        part = tl.load(x + at, mask=inside & ((at & 1) == 1), other=0)
     else:
         part = tl.load(x + at, mask=inside)
     if KIND == "stored twice":
         tl.store(y + at, part, mask=inside)
     if KIND == "computed":
         part = part * 2
+    if KIND == "long":
+        part = tl.exp(tl.exp(tl.exp(tl.exp(part))))
     there, inside = columns[:, None] * m + rows[None, :], (columns < n)[:, None] & (rows < m)[None, :]
     if KIND == "by pointers":
         tl.store(out + columns[None, :] * m + rows[:, None], part, mask=(rows < m)[:, None] & (columns < n)[None, :])
@@ -89,6 +91,7 @@ def turns_of(
         ("of odd ones", 0),  # masks that no scalar test decides
         ("stored twice", 0),  # what is loaded is stored in its layout, too
         ("computed", 1),
+        ("long", 0),  # 16 times as many instructions as unrolled loops may have
         ("by pointers", 1),
     ],
 )

@@ -7,8 +7,8 @@ after the other:
     columns = program_id(0) * 16 + arange(0, 16)             programs x, x + 1, ..
     columns = program_id(0) * 16 + arange(0, 16 * 16)        the same programs together, from x on
 
-The pass adds a second function to the module, which runs `COUNT` programs at once, and says so in its attribute `JOINED`: "axis
-count". The first function stays, for the programs at the end of a row of the grid.
+The pass adds a second function to the module, which runs `COUNT` programs at once, and says so in its attribute `JOINED`, as
+the numbers of a `Joined`. The first function stays, for the programs at the end of a row of the grid.
 
 Programs are joined where nothing can tell:
 
@@ -22,9 +22,11 @@ Programs are joined where nothing can tell:
 4. *Lines.* Each access that has the dimension is consecutive along it, over less than `ROW` bytes, or `LOOP_ROW` in loops. Or,
    without a loop, each store is, over less than `ACROSS` bytes, and loads are consecutive along another: a transpose that writes
    a line of each of 32 rows and more takes 1 or 7 ms where one takes 1 that writes four. A processor fetches no more rows ahead
-   than that. Programs without loops whose tiles all have one dimension have no other rows to walk: they are joined up to `FLAT`
-   bytes, however they load and store. Those that compute `ENOUGH` by themselves are not: all that joining them saves is the way
-   to the next program, and a second function takes as long to compile as the first.
+   than that. Where loads across take less than a line of a row, as 16 bytes are, programs *beside* each other, along the other
+   axis of the grid, are joined first, until they take one. Programs without loops whose tiles all have one dimension have no
+   other rows to walk: they are joined up to `FLAT` bytes, however they load and store. Those that compute `ENOUGH` by themselves
+   are not: all that joining them saves is the way to the next program, and a second function takes as long to compile as the
+   first.
 5. *The same bits.* Sums are rounded in an order that the layout of their tile decides, and in a loop its schedule. Floats are
    added up down the columns of a tile whose rows are registers, or programs are not joined. Both functions then take the same
    order wherever they can (`weft.codegen.cpu.sum_order`). Where they do not, `weft.codegen.cpu.machine` finds it and leaves the
@@ -112,12 +114,14 @@ _Place: TypeAlias = tuple[SSAValue, int]
 
 
 class Joined(NamedTuple):
-    """How a function runs programs: so many along an axis of the grid. If ``least`` is not 0, it runs any number up to that
-    (`weft.ir.cpu.PresentOp`), and so many or more where a row of the grid has them."""
+    """How a function runs programs: so many along an axis of the grid, and so many of these ``beside`` each other, along the
+    other one of x and y. If ``least`` is not 0, it runs any number up to that (`weft.ir.cpu.PresentOp`), and so many or more
+    where a row of the grid has them."""
 
     axis: int
     programs: int
     least: int = 0
+    beside: int = 1
 
 
 @dataclass(frozen=True)
@@ -160,18 +164,11 @@ def joined_of(kernel: func.FuncOp) -> tuple[func.FuncOp, Joined] | None:
 
 def _joined(kernel: func.FuncOp, axis: int, disjoint: bool) -> func.FuncOp | None:
     copy = kernel.clone()
-    ids = [op for op in ops_in(copy) if isinstance(op, tile.ProgramIdOp) and op.axis.value.data == axis]
-    _part_generators(copy)
-    ranges = _ranges(ids)
-    if not ranges:
+    beside = _beside(copy, axis)
+    found = _widening(copy, axis)
+    if found is None:
         return None
-    (width,) = {op.end.value.data for op in ranges} if len({op.end.value.data for op in ranges}) == 1 else (0,)
-    dimensions = _Dimensions(copy)
-    wide = {dimensions.of((op.result, 0)) for op in ranges}
-    if not width or not _may_widen(copy, dimensions, wide, ranges):
-        return None
-    if not all(_rounds_the_same(op, dimensions, wide, width) for op in ops_in(copy) if isinstance(op, tile.ReduceOp)):
-        return None
+    dimensions, wide, width = found
     least = _count(copy, dimensions, wide, width)
     along = {pointer: axes[0] for pointer in _pointers(copy) if (axes := _along(pointer, dimensions, wide))}
     carried = [each for op in ops_in(copy) if isinstance(op, scf.ForOp) for each in op.iter_args if is_tile(each)]
@@ -184,11 +181,63 @@ def _joined(kernel: func.FuncOp, axis: int, disjoint: bool) -> func.FuncOp | Non
         keep_to_present(copy, along, width, count)
         _name(copy, kernel, axis, count, least)
         return copy
-    if least < 2:
+    if max(least, beside) < 2:
         return None
     _widen(copy, dimensions, wide, least)
-    _name(copy, kernel, axis, least)
+    _name(copy, kernel, axis, least, 0, beside)
     return copy
+
+
+class _Widening(NamedTuple):
+    """The dimensions of a function's tiles, those that move with an id of programs, and how long they are."""
+
+    dimensions: _Dimensions
+    wide: set[_Place]
+    width: int
+
+
+def _widening(function: func.FuncOp, axis: int) -> _Widening | None:
+    """What becomes wider where programs along an axis are joined; None where it may not (rules 2, 3 and 5)."""
+    ids = [op for op in ops_in(function) if isinstance(op, tile.ProgramIdOp) and op.axis.value.data == axis]
+    _part_generators(function)
+    ranges = _ranges(ids)
+    widths = {op.end.value.data for op in ranges}
+    if len(widths) != 1:
+        return None
+    dimensions = _Dimensions(function)
+    wide = {dimensions.of((op.result, 0)) for op in ranges}
+    (width,) = widths
+    if not _may_widen(function, dimensions, wide, ranges):
+        return None
+    reductions = [op for op in ops_in(function) if isinstance(op, tile.ReduceOp)]
+    same = all(_rounds_the_same(op, dimensions, wide, width) for op in reductions)
+    return _Widening(dimensions, wide, width) if same else None
+
+
+def _beside(function: func.FuncOp, axis: int) -> int:
+    """How many programs lie beside each other, along the other axis than the one, in what is to be joined along the one (rule 4);
+    makes the function's tiles as wide, and nothing for 1."""
+    if any(isinstance(op, tile.AtomicRmwOp | scf.ForOp) for op in ops_in(function)):
+        return 1
+    found = _widening(function, 1 - axis)
+    if found is None:
+        return 1
+    (dimensions, wide, width), facts = found, analyse(function)
+    longest = largest = 0
+    for op in ops_in(function):
+        if not isinstance(op, tile.LoadOp | tile.StoreOp) or not (along := _along(op.pointer, dimensions, wide)):
+            continue
+        largest = max(largest, prod(shape_of(op.pointer)) * _itemsize(op))
+        info = facts.get(op.pointer)
+        if info is not None and info.contiguity[along[0]] >= width:
+            if isinstance(op, tile.StoreOp):
+                return 1
+            longest = max(longest, width * _itemsize(op))
+    count = LINE // longest if longest else 1
+    if count < 2 or largest * count > MOST_BYTES:
+        return 1
+    _widen(function, dimensions, wide, count)
+    return count
 
 
 def _name(joined: func.FuncOp, kernel: func.FuncOp, *how: int) -> None:

@@ -38,11 +38,13 @@ from weft.codegen.llvm.volatile import volatile_load
 
 class Together(NamedTuple):
     """A function that runs several programs at once, neighbours on the axis of the grid that counts fastest: ``most``, or if
-    ``least`` is not 0 any number up to that. It may be the function that runs one program, too."""
+    ``least`` is not 0 any number up to that, and as many ``beside`` each of these on the next axis. It may be the function that
+    runs one program, too."""
 
     function: ir.Function
     most: int
     least: int = 0
+    beside: int = 1
 
 
 def emit_entry(
@@ -72,9 +74,9 @@ def emit_entry(
     ``y_first``: y counts fastest, else x (`weft.codegen.cpu.order`).
 
     ``joined`` runs several programs at once: the ids are the first one's. Then what is claimed, counted and kept are groups of
-    programs of one row of the grid. Where the function runs a fixed number, the last group of a row may have fewer, which run
-    one by one. Where it runs any number, a row is cut into equal groups of at most what a claim has, and at least ``least``; a
-    row of two claims is one group. So which programs are joined does not depend on who claims them.
+    programs of one row of the grid, or of some rows beside each other. Where the function runs a fixed number, the last groups
+    may have fewer, which run one by one. Where it runs any number, a row is cut into equal groups of at most what a claim has,
+    and at least ``least``; a row of two claims is one group. So which programs are joined does not depend on who claims them.
 
     ``copies``: programs may update the thread's copies of arrays (`weft.codegen.cpu.copies`).
 
@@ -104,7 +106,9 @@ def emit_entry(
     group: ir.Value = ir.Constant(I64, 1)
     if joined is not None:
         group = _group_size(builder, chunk, wide[0], joined)
-        wide[0], chunk = (_parts(builder, number, group) for number in (wide[0], chunk))
+        beside = ir.Constant(I64, joined.beside)
+        wide[0], wide[1] = _parts(builder, wide[0], group), _parts(builder, wide[1], beside)
+        chunk = _parts(builder, chunk, builder.mul(group, beside))
         total = builder.mul(builder.mul(wide[0], wide[1]), wide[2])
     sizes = [builder.trunc(size, I32) for size in wide]
     kept, kept_end = (_int64(builder, thread, i) for i in (POSITION, LAST))
@@ -218,35 +222,43 @@ def _group(
     sizes: Sequence[ir.Value],
     order: Sequence[int],
 ) -> ir.Value:
-    """Runs a group of ``size`` programs, or what is left of a row: at once where it may. Gives the status."""
-    first, one = builder.mul(ids[0], size), ir.Constant(I32, 1)
-    left = builder.sub(sizes[0], first)
+    """Runs a group of ``size`` programs, beside each other as many as there are, or what is left of a row: at once where it may.
+    Gives the status."""
+    one, beside = ir.Constant(I32, 1), ir.Constant(I32, joined.beside)
+    first, second = builder.mul(ids[0], size), builder.mul(ids[1], beside)
+    left, left_beside = builder.sub(sizes[0], first), builder.sub(sizes[1], second)
 
-    def run(which: ir.Function, at: ir.Value, many: ir.Value) -> ir.Value:
-        now = [at, *ids[1:]]
+    def run(which: ir.Function, at: ir.Value, row: ir.Value, many: ir.Value) -> ir.Value:
+        now = [at, row, *ids[2:]]
         return builder.call(which, [*here, *(each[order[axis]] for each in (now, sizes) for axis in range(3)), many])
 
-    present = intrinsic(builder, "umin", [left, size]) if joined.least else size
+    present = intrinsic(builder, "umin", [left, size])
     if joined.function is program:
-        return run(program, first, present)
+        return run(program, first, second, present)
     several = builder.icmp_unsigned(">", present, one) if joined.least else builder.icmp_unsigned(">=", left, size)
+    if joined.beside > 1:
+        several = builder.and_(several, builder.icmp_unsigned(">=", left_beside, beside))
     whole, single, both = (builder.function.append_basic_block(name) for name in ("whole", "single", "both"))
     before = builder.block
     builder.cbranch(several, whole, single)
     builder.position_at_end(whole)
-    all_at_once = run(joined.function, first, present)
+    all_at_once = run(joined.function, first, second, present if joined.least else size)
     end_of_whole = builder.block
     builder.branch(both)
     builder.position_at_end(single)
-    at = builder.phi(I32)
-    at.add_incoming(first, before)
-    one_by_one = run(program, at, one)
+    at, row = builder.phi(I32), builder.phi(I32)
+    for phi, begin in ((at, first), (row, second)):
+        phi.add_incoming(begin, before)
+    one_by_one = run(program, at, row, one)
+    end, last = builder.add(first, present), builder.add(second, intrinsic(builder, "umin", [left_beside, beside]))
     following = builder.add(at, one)
-    at.add_incoming(following, builder.block)
-    ended = builder.icmp_unsigned("==", following, sizes[0])
+    ended = builder.icmp_unsigned("==", following, end)
+    next_row = builder.add(row, builder.zext(ended, I32))
+    at.add_incoming(builder.select(ended, first, following), builder.block)
+    row.add_incoming(next_row, builder.block)
     failed = builder.icmp_unsigned("!=", one_by_one, ir.Constant(I32, 0))
     end_of_single = builder.block
-    builder.cbranch(builder.or_(ended, failed), both, single)
+    builder.cbranch(builder.or_(builder.icmp_unsigned("==", next_row, last), failed), both, single)
     builder.position_at_end(both)
     status = builder.phi(I32)
     status.add_incoming(all_at_once, end_of_whole)

@@ -27,7 +27,7 @@ nothing: their time goes to what they write. So a loop prefetches if
    else the prefetch is of the line that is loaded, which costs one per cent.
 
 Tiles that are laid out anew for what stores them, as transposes do, are loaded by rows of which a processor follows none. So a
-load also prefetches the same row of the tile below, if
+load also prefetches the same row of the tile below, or one of the same tile that is `BELOW` rows below, if
 
 1. the CPU gains by it, as above;
 2. the load's only use is a conversion of its layout, outside of the kernel's loops;
@@ -65,6 +65,10 @@ AHEAD: Final = 16 << 10
 
 EACH: Final = 512
 """The bytes of which one line is prefetched, at most."""
+
+BELOW: Final = 64
+"""How many rows below a row of a tile that is turned the one is that its load prefetches, at most. Rows that lie a power of two
+apart share a part of the second cache: 256 rows of 8 KiB have 128 lines in it, and evict each other."""
 
 _HOW: Final = (ir.Constant(I32, 0), ir.Constant(I32, 2), ir.Constant(I32, 1))
 """For a read, to the second-level cache, of data (LLVM Language Reference, "llvm.prefetch")."""
@@ -110,7 +114,7 @@ def fetch_windows(registers: Registers, pointer: SSAValue, index: RegisterIndex,
 
 
 def fetch_below(registers: Registers, load: tile.LoadOp, address: ir.Value) -> None:
-    """Prefetches what the tile below has at an address of a load's tile."""
+    """Prefetches what the tile below has at an address of a load's tile, or what is `BELOW` rows below."""
     rank, use = len(shape_of(load.pointer)), next(iter(load.result.uses), None)
     if "far-prefetches" not in registers.target.enabled or rank != 2 or not load.result.has_one_use() or use is None:
         return
@@ -119,7 +123,7 @@ def fetch_below(registers: Registers, load: tile.LoadOp, address: ir.Value) -> N
     rows, columns = shape_of(load.pointer)
     moved, step = Steps(0).of(load.pointer), step_along(load.pointer, 0, registers.facts.axis)
     if moved is not None and moved > columns and step is not None:
-        below = tuple(Product(each.factor * rows, each.uniform) for each in step)
+        below = tuple(Product(each.factor * min(rows, BELOW), each.uniform) for each in step)
         fetch_ahead(registers.builder, address, bytes_of(registers, below))
 
 

@@ -160,7 +160,7 @@ class CpuMachine:
         if found is None:
             one = self._program(module, symbol, kernel, options, alone=alone, copies=copies, paired=sums)
             return one, None, y_first(kernel, options)
-        function, (axis, most, least) = found
+        function, (axis, most, least, beside) = found
 
         def single() -> _Program:
             return self._program(module, symbol, kernel, options, alone=alone, copies=copies, paired=True)
@@ -175,10 +175,13 @@ class CpuMachine:
             alone=alone,
             copies=copies,
             paired=True,
-            together=most,
+            together=most * beside,
             any_number=least > 0,
         )
-        fits, several = not least or _ends_with_rows(together, function), Together(together.function, most, least)
+        fits, several = (
+            not least or _ends_with_rows(together, function),
+            Together(together.function, most, least, beside),
+        )
         if one is None and fits:
             return together, several, axis == 1
         one = one or single()

@@ -26,8 +26,8 @@ of the tile goes through the buffers, as before.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Container, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final, Self
@@ -147,7 +147,8 @@ def emit_turn(registers: Registers, turn: Turn) -> None:
             _compute(registers, turn)
     with registers.loop(step.groups) if step.groups > 1 else nullcontext() as counter:
         source, target = (_Side.of(maps, counter) for maps in (step.source, step.destination))
-        _emit_group(registers, turn, source, target, streams)
+        with _unless_beyond(registers, turn, target):
+            _emit_group(registers, turn, source, target, streams)
     if streams is not None:
         with builder.if_then(streams, likely=False), registers.scope():
             _store(registers, turn)
@@ -168,6 +169,17 @@ class _Side:
         within = () if counter is None else ((Counter(counter, len(columns)), columns),)
         offsets = [offset for (offset,) in registers.offsets]
         return cls([RegisterIndex(offset, within) for offset in offsets], reduce(int.__or__, offsets), within)
+
+
+@contextmanager
+def _unless_beyond(registers: Registers, turn: Turn, target: _Side) -> Generator[None]:
+    """Emits code that is skipped for a group of which nothing is stored."""
+    versions = mask_versions(registers, turn.behind)
+    if versions is None or versions.deciding is None:
+        yield
+        return
+    with registers.builder.if_then(versions.begins(RegisterIndex(0, target.within)), likely=True), registers.scope():
+        yield
 
 
 def _emit_group(registers: Registers, turn: Turn, source: _Side, target: _Side, streams: ir.Value | None) -> None:
