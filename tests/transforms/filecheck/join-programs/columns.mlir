@@ -25,7 +25,7 @@ func.func @k(%a: !tile.ptr<f32> {tile.name = "a"}, %n: i32 {tile.name = "n"}) {
 
 // CHECK:      func.func @k(
 // CHECK:      tile.store %p, %one : tensor<16x16x!tile.ptr<f32>>, tensor<16x16xf32>
-// CHECK:      func.func @k.joined({{.*}} attributes {tile.joined = "0 8"} {
+// CHECK:      func.func @k.joined({{.*}} attributes {tile.joined = "0 8 0 1"} {
 // CHECK:      tile.arange 0 128 : tensor<128xi32>
 // CHECK:      %columns = tile.binary "add" %here, {{.*}} : tensor<128xi32>
 // CHECK:      %rows = tile.expand_dims {{.*}} 1 : tensor<16xi32> to tensor<16x1xi32>
