@@ -69,7 +69,7 @@ def build_baseline(directory: Path, source: Path = BASELINE, level: str = "nativ
         return None
     library = directory / "baseline.so"
     built = subprocess.run(
-        [compiler, *FLAGS, f"-march={level}", str(source), "-o", str(library), *LIBRARIES],
+        [compiler, *FLAGS, f"-march={level}", "-mtune=native", str(source), "-o", str(library), *LIBRARIES],
         capture_output=True,
         check=False,
     )

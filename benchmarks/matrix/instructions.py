@@ -12,7 +12,7 @@ from typing import Final
 
 VARIABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "x86-64-v3": {
-        "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR",
         "OPENBLAS_CORETYPE": "Haswell",
         "ATEN_CPU_CAPABILITY": "avx2",
         "ONEDNN_MAX_CPU_ISA": "AVX2",
@@ -22,7 +22,8 @@ VARIABLES: Final[Mapping[str, Mapping[str, str]]] = {
         "NUMBA_CPU_FEATURES": "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+popcnt",
     },
 }
-"""By level of x86-64: NumPy and its OpenBLAS, PyTorch with its oneDNN and MKL, JAX, Numba."""
+"""By level of x86-64: NumPy (the names of 2.4, and those of versions before it; it ignores what it does not know) and its
+OpenBLAS, PyTorch with its oneDNN and MKL, JAX, Numba."""
 
 
 def hold_to(level: str) -> None:

@@ -35,6 +35,7 @@ from weft.ir.cpu import MultiplyOp
 from weft.ir.direct import defining_op, operands_of
 from weft.ir.types import dtype_of, is_tile, layout_of, shape_of
 from weft.transforms.affine import Product, step_along
+from weft.transforms.effects import Effect, effect_of
 
 LINE: Final = 64
 
@@ -114,8 +115,9 @@ def _is_known(registers: Registers, store: tile.StoreOp) -> bool:
 
 
 def _is_computed(value: SSAValue) -> bool:
-    """Whether a value is computed from its operands at any time, and not loaded."""
-    return is_recomputable(value) and not isinstance(value.owner, tile.LoadOp)
+    """Whether a value is computed from its operands alone: it is not loaded, and no clock's."""
+    op = defining_op(value)
+    return op is not None and is_recomputable(value) and effect_of(op) is Effect.NONE
 
 
 def _know(registers: Registers, scalar: SSAValue, most: int = MOST) -> bool:
