@@ -28,14 +28,15 @@ def enter(
     shares: int = 0,
     share: int = 0,
 ) -> int:
-    """Runs all programs of a compiled kernel of pointers in this thread, ``chunk`` of them a claim; how often it paused.
-    ``paused`` is called when it returns, ``space`` may be that of an earlier launch. Of so many ``shares``, ``share`` is the
-    thread's."""
+    """Runs all programs of a compiled kernel of pointers, perhaps checked, in this thread, ``chunk`` of them a claim; how often
+    it paused. ``paused`` is called when it returns, ``space`` may be that of an earlier launch. Of so many ``shares``, ``share``
+    is the thread's."""
     space = Workspace() if space is None else space
     executable = handle.executable
     programs = grid[0] * grid[1] * grid[2]
     artifact = executable.artifact
-    ends: list[Any] = executable.measures([(x.ctypes.data, x.ctypes.data + x.nbytes) for x in arrays])
+    extents = [(x.ctypes.data, x.ctypes.data + x.nbytes) for x in arrays]
+    ends: list[Any] = [end for both in extents for end in both] if executable.checked else executable.measures(extents)
     scratch = space.scratch(artifact.scratch + artifact.copies)
     words = scratch, programs, chunk, *grid, *(x.ctypes.data for x in arrays), *ends
     struct.pack_into(f"{HEAD}{len(arrays) + len(ends)}Q", space.block, space.offset, *words)

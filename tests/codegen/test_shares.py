@@ -21,23 +21,39 @@ from weft.runtime.workspace import HEAD, Workspace
 pytestmark = pytest.mark.jit
 
 
-@weft.jit
-def note(counter: Any, seen: Any) -> None:
+def note_plainly(counter: Any, seen: Any) -> None:
     """Writes the programs' numbers in the order in which they run."""
     at = tl.load(counter)
     tl.store(counter, at + 1)
     tl.store(seen + at, tl.program_id(0))
 
 
+note: Any = weft.jit(note_plainly)
+note_checked: Any = weft.jit(checked=True)(note_plainly)
+
+
 @weft.jit
-def note_when_ready(counter: Any, seen: Any, ready: Any) -> None:
-    """The same, of programs that may wait."""
-    value = 0
-    while value == 0:
-        value = tl.atomic_add(ready, 0)
+def note_and_act(counter: Any, seen: Any, more: Any, ACT: tl.constexpr) -> None:
+    """The same, of programs that show in which order they ran."""
+    if ACT == "waits":
+        value = 0
+        while value == 0:
+            value = tl.atomic_add(more, 0)
+    elif ACT == "adds":
+        tl.atomic_add(more + tl.arange(0, 8), 1, sem="relaxed")
+    elif ACT == "prints":
+        if tl.load(more) < 0:
+            tl.device_print("negative", tl.program_id(0))
+    elif ACT == "asserts":
+        tl.device_assert(tl.load(more) >= 0, "negative")
     at = tl.load(counter)
     tl.store(counter, at + 1)
     tl.store(seen + at, tl.program_id(0))
+
+
+@weft.jit
+def add_floats(x: Any, total: Any) -> None:
+    tl.atomic_add(total + tl.arange(0, 4), tl.load(x + tl.program_id(0) * 4 + tl.arange(0, 4)))
 
 
 @weft.jit
@@ -47,11 +63,12 @@ def count(counts: Any) -> None:
 
 
 def order(
-    kernel: Any, programs: int, shares: int, share: int, chunk: int, *more: Any, pauses: bool = False
+    kernel: Any, programs: int, shares: int, share: int, chunk: int, *more: Any, pauses: bool = False, **options: Any
 ) -> list[int]:
     counter, seen = np.zeros(1, np.int32), np.full(programs, -1, np.int32)
     arrays = counter, seen, *more
-    enter(kernel.compile(*arrays), arrays, (programs, 1, 1), chunk, pauses=pauses, shares=shares, share=share)
+    handle = kernel.compile(*arrays, **options)
+    enter(handle, arrays, (programs, 1, 1), chunk, pauses=pauses, shares=shares, share=share)
     return seen.tolist()
 
 
@@ -72,11 +89,36 @@ def test_a_thread_without_a_share_begins_with_the_first() -> None:
     assert order(note, 8, 0, 0, 2) == order(note, 8, 0, 5, 2) == order(note, 8, 3, 7, 2) == [*range(8)]
 
 
-def test_programs_that_may_wait_start_in_order() -> None:
-    """Else all threads could be in programs that wait for one that none has started."""
-    ready = np.ones(1, np.int32)
+@pytest.mark.parametrize("act", ["waits", "adds", "prints", "asserts"])
+def test_programs_whose_order_is_seen_start_in_order(act: str) -> None:
+    """Those of which some wait for others must: else all threads could be in programs that wait for one that none has started."""
     for share in (0, 1, 3):
-        assert order(note_when_ready, 12, 4, share, 3, ready) == [*range(12)]
+        more = np.ones(8, np.int32)
+        assert order(note_and_act, 12, 4, share, 3, more, ACT=act, debug=True, sanitize_overflow=False) == [*range(12)]
+        assert (more == 1 + 12 * (act == "adds")).all()
+    assert (
+        order(note_and_act, 12, 4, 1, 3, np.ones(8, np.int32), ACT="nothing", debug=True, sanitize_overflow=False)[0]
+        == 3
+    )
+
+
+def test_checked_programs_start_in_order() -> None:
+    """What is reported is the first failure."""
+    for share in (0, 1, 3):
+        assert order(note_checked, 12, 4, share, 3) == [*range(12)]
+
+
+@pytest.mark.parametrize("chunk", [1, 7])
+def test_a_worker_alone_adds_floats_in_the_order_of_programs(chunk: int) -> None:
+    """One thread then has all of them to itself, whichever it is: a sum does not depend on that."""
+    x, total = np.random.default_rng(0).standard_normal((64, 4)).astype(np.float32), np.zeros(4, np.float32)
+    expected = np.zeros(4, np.float32)
+    for row in x:
+        expected += row
+    for share in (0, 1, 3):
+        total[:] = 0
+        enter(add_floats.compile(x, total), (x, total), (64, 1, 1), chunk, shares=4, share=share)
+        np.testing.assert_array_equal(total, expected)
 
 
 @pytest.mark.parametrize(("shares", "words"), [(2, [0, 8]), (8, [*range(0, 64, 8)]), (10, [*range(0, 64, 8), 1, 9])])

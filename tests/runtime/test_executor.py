@@ -106,6 +106,54 @@ def test_other_threads_take_part() -> None:
     assert run(Pool(2), entry_of(program), (2, 1, 1)) == 0
 
 
+def test_first_launches_at_once_start_one_set_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each makes boxes; the workers and native code know those of one of them."""
+    both, served = threading.Barrier(2, timeout=20), list[executor.Boxes]()
+
+    class Boxes(executor.Boxes):
+        def __init__(self, count: int):
+            super().__init__(count)
+            both.wait()
+
+        def serve(self, number: int, workspace: Workspace) -> None:
+            served.append(self)
+            super().serve(number, workspace)
+
+    monkeypatch.setattr(executor, "Boxes", Boxes)
+    pool, together = Pool(3), threading.Barrier(3, timeout=20)
+
+    def program(p: int) -> int:
+        if p >= 100:
+            together.wait()
+        return 0
+
+    launches = [threading.Thread(target=run, args=(pool, entry_of(program), (2, 1, 1))) for _ in range(2)]
+    for launch in launches:
+        launch.start()
+    for launch in launches:
+        launch.join()
+    ended = time.monotonic() + 20
+    while len(served) < 2 and time.monotonic() < ended:
+        run(pool, entry_of(lambda p: program(100)), (3, 1, 1))  # all workers take part
+    native = (ctypes.c_int64 * len(executor.WORDS)).from_address(pool.address_of_words)[1:4]
+    assert len({id(boxes) for boxes in served}) == 1
+    assert tuple(native) == served[0].native
+
+
+def test_workers_whose_start_a_signal_ended_start_with_the_next_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Pool(2)
+    with monkeypatch.context() as patched:
+
+        def interrupted(function: object, arguments: object) -> None:
+            raise KeyboardInterrupt
+
+        patched.setattr("_thread.start_new_thread", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(pool, entry_of(lambda p: 0), (2, 1, 1))
+    barrier = threading.Barrier(2, timeout=20)
+    assert run(pool, entry_of(lambda p: barrier.wait() * 0), (2, 1, 1)) == 0
+
+
 def test_a_launch_without_a_watch_goes_on_where_one_paused_it() -> None:
     """A watch may be late: it then pauses or stops the launch that follows in the same workspace."""
     for statuses, expected in (((executor.PAUSED, executor.DONE), executor.DONE), ((executor.FAULT,), executor.FAULT)):

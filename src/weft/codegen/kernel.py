@@ -21,12 +21,13 @@ Slots hold addresses of pointers, integers sign- or zero-extended, floats as the
 or 1. A checked kernel finds two more slots per pointer argument behind them, in order: its first byte and the one past its last.
 So does any other kernel for each of `CompiledKernel.measured`: both are 0 where that is not known.
 
-Program p has the ids ``p % nx``, ``p / nx % ny``, ``p / nx / ny``. A share is a range of programs that follow each other, and all
-shares have equally many but for one. Every calling thread claims programs by an atomic add on the counter of its own share, until
-all of that are claimed, then on the others' in turn. So in each launch of a grid a thread runs about the same programs, whose
-memory its core's caches hold. A kernel whose programs may wait for each other has one share, whatever word 72 says, and a claim
-is one program. Code that runs several programs at once (`weft.transforms.join_programs`) shares out, claims, counts and keeps
-groups of programs in the same words.
+Program p has the ids ``p % nx``, ``p / nx % ny``, ``p / nx / ny``. A share is a range of programs that follow each other; two
+shares differ by one program at most, and longer ones come first. Every calling thread claims programs by an atomic add on the
+counter of its own share, until all of that are claimed, then on the others' in turn. So in each launch of a grid a thread runs
+about the same programs, whose memory its core's caches hold. A kernel whose order is seen, by prints or atomics for example
+(`weft.codegen.cpu.order`), has one share, whatever word 72 says; where its programs may wait for each other, a claim is one
+program. Code that runs several programs at once (`weft.transforms.join_programs`) shares out, claims, counts and keeps groups of
+programs in the same words.
 
 Of several shares a thread claims by ``{int64, int64} claims(launch, thread, int64 total, int64 chunk)``
 (`weft.runtime.shares`), which gives the first program, or group, that it runs, and the one past the last.

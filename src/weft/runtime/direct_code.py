@@ -170,13 +170,13 @@ whole:
 
 several:
   %fewer = call i64 @least(i64 %threads, i64 %programs)
-  %claims = mul i64 %fewer, {CHUNKS_PER_THREAD}
-  %share = udiv i64 %programs, %claims
-  %is.none = icmp eq i64 %share, 0
-  %chunk = select i1 %is.none, i64 1, i64 %share
+  %parts = mul i64 %fewer, {CHUNKS_PER_THREAD}
+  %part = udiv i64 %programs, %parts
+  %is.none = icmp eq i64 %part, 0
+  %chunk = select i1 %is.none, i64 1, i64 %part
   store i64 %chunk, ptr %chunk.p, align 8
-  %others = getelementptr i8, ptr %workspace, i64 {FIRST_SHARE}
-  call void @llvm.memset.p0.i64(ptr align 64 %others, i8 0, i64 {OTHER_SHARES}, i1 false)
+  %counters = getelementptr i8, ptr %workspace, i64 {FIRST_SHARE}
+  call void @llvm.memset.p0.i64(ptr align 64 %counters, i8 0, i64 {OTHER_SHARES}, i1 false)
   %shares.p = getelementptr i8, ptr %workspace, i64 {SHARES}
   %shares = call i64 @least(i64 %fewer, i64 {MOST_SHARES})
   store i64 %shares, ptr %shares.p, align 8

@@ -155,6 +155,7 @@ class Pool:
         self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._numbers = itertools.count()
         self._boxes: Boxes | None = None
+        self._made: dict[int, Boxes] = {}
         self._posted: dict[int, Job] = {}
 
     @property
@@ -240,8 +241,8 @@ class Pool:
             status = self.lead(entry, workspace)
         self._collect(workspace)
         self.ended = time.perf_counter_ns()
-        outcomes = workspace.outcomes
-        return _result([*(() if status == WAITS else (status,)), *_statuses(outcomes)])
+        own = DONE if status == WAITS else status
+        return _result([own, *_statuses(workspace.outcomes)])
 
     def alone(self, entry: Entry, workspace: Workspace) -> int:
         """`run` in this thread."""
@@ -291,16 +292,24 @@ class Pool:
     def _offer(self, job: Job, helpers: int, address: int) -> None:
         boxes = self._boxes
         if boxes is None:
-            boxes = self._boxes = Boxes(self.threads - 1)
-            self._words[1:] = *boxes.native, claims()
-            for _ in range(self.threads - 1):
-                _thread.start_new_thread(self._work, (boxes,))
+            boxes = self._start()
         if address:
             job.posted = True
             self._posted[id(job)] = job
             helpers -= boxes.post(helpers, address, job.caller, job.scratch)
         for _ in range(helpers):
             self._jobs.put(job)
+
+    def _start(self) -> Boxes:
+        """Starts the workers. Two launches at once both do, with the boxes that one of them has made, and so does the next one
+        where a signal ended this here."""
+        made, claimed_by = Boxes(self.threads - 1), claims()
+        boxes = self._made.setdefault(0, made)
+        for _ in range(self.threads - 1):
+            _thread.start_new_thread(self._work, (boxes,))
+        self._words[1:] = *boxes.native, claimed_by
+        self._boxes = boxes
+        return boxes
 
     def _settle(self, job: Job) -> None:
         """Closes a job, and returns once all workers that took part have left."""
@@ -324,7 +333,7 @@ class Pool:
 
     def _work(self, boxes: Boxes) -> None:
         number = next(self._numbers)
-        if number >= self.threads - 1:  # two launches, or an interrupted one and the next, started workers
+        if number >= self.threads - 1:  # started twice
             return
         workspace = Workspace()
         workspace.begin_at(number + 1)

@@ -38,7 +38,7 @@ from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.results_ahead import results_of
 from weft.codegen.cpu.scan import Scan, goes_by_rows
 from weft.codegen.cpu.schedule import Item, RegisterLoop, Schedule, WriteBack
-from weft.codegen.cpu.starts import is_left, start_of
+from weft.codegen.cpu.starts import is_skipped, start_of
 from weft.codegen.cpu.strided import every_second
 from weft.codegen.cpu.strips import Strips, emit_strips
 from weft.codegen.cpu.sum_order import ACCUMULATORS
@@ -71,13 +71,13 @@ class TileSlot:
         self._product = product
 
     def put(self, value: SSAValue) -> None:
-        """Writes a tile to the buffer, unless it lives there. Of the first one only what the product reads, or what is left where
-        it does not run."""
+        """Writes a tile to the buffer, unless it lives there. Of the first tile that is put only the rows that the product reads,
+        and where its sums begin in registers (`weft.codegen.cpu.starts`) only if the loop is skipped."""
         product, self._product = self._product, None
         if self._registers.buffers.get(value) is self._buffer:
             return
         if product is not None and (start := start_of(product)) is not None and start.loop is not None:
-            with self._registers.builder.if_then(is_left(self._registers, start.loop), likely=False):
+            with self._registers.builder.if_then(is_skipped(self._registers, start.loop), likely=False):
                 self._write(value, _rows_wanted(product))
         else:
             self._write(value, None if product is None else _rows_wanted(product))

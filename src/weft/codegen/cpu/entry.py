@@ -53,6 +53,7 @@ def emit_entry(
     program: ir.Function,
     *,
     one_by_one: bool,
+    in_order: bool,
     cleared: Sequence[int] = (),
     tiles: bool = False,
     streams: bool = False,
@@ -63,9 +64,10 @@ def emit_entry(
     """Emit the function that the runtime calls, around ``program``, which runs one program. In kernels with atomics the runtime
     calls a guard, which calls it (`weft.codegen.cpu.exclusive`).
 
-    ``one_by_one``, for kernels whose programs may wait, ignores the caller's chunk, for a program that waits would hold back the
-    rest of its chunk, and its shares: programs start in increasing order, since the one counter only grows. So the
-    lowest program that has not ended is never kept from running by programs that wait for it.
+    ``in_order``, for kernels whose order is seen (`weft.codegen.cpu.order`), ignores the launch's shares: programs start in
+    increasing order, since the one counter only grows. ``one_by_one``, for kernels whose programs may wait, ignores the caller's
+    chunk, too: a program that waits would hold back the rest of its chunk. So the lowest program that has not ended is never kept
+    from running by programs that wait for it.
     ``cleared`` are offsets of int64 words in scratch memory that the thread sets to 0 first, but not where it goes on after a
     pause: what a launch keeps there stays. ``tiles``: the program uses
     AMX's tile registers, which are made ready before the first program and given back after the last. ``streams``: the program
@@ -125,7 +127,7 @@ def emit_entry(
     builder.cbranch(builder.icmp_unsigned("==", stops, zero), take, stopped)
 
     builder.position_at_end(take)
-    first, claimed_end = claim(builder, launch, thread, total, chunk, in_order=one_by_one)
+    first, claimed_end = claim(builder, launch, thread, total, chunk, in_order=in_order)
     claims = builder.block
     builder.cbranch(builder.icmp_signed("<", first, claimed_end), divide, done)
 

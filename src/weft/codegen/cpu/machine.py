@@ -24,7 +24,7 @@ from weft.codegen.cpu.emitter import Emitter
 from weft.codegen.cpu.entry import Together, emit_entry
 from weft.codegen.cpu.exclusive import emit_guarded, enters, has_alone, may_be_alone, most_chunks
 from weft.codegen.cpu.lowering import LOWERINGS
-from weft.codegen.cpu.order import y_first
+from weft.codegen.cpu.order import order_is_seen, y_first
 from weft.codegen.cpu.streaming import does_stream, streamed
 from weft.codegen.cpu.sum_order import SumOrder
 from weft.codegen.emit.context import Facts, Grid
@@ -122,6 +122,7 @@ class CpuMachine:
             f"{symbol}.run" if guarded else symbol,
             one.function,
             one_by_one=waits(kernel),
+            in_order=order_is_seen(kernel, options),
             cleared=one.emitter.cleared,
             tiles=one.emitter.uses_tiles,
             streams=one.streams,

@@ -10,8 +10,8 @@ Then y runs fastest:
 A *step* is how far an access moves with an axis of the grid: a number of elements, or `FAR` for a product with a number known at
 run time only. y runs first if every access that moves with both axes moves less far with y. The others say nothing.
 
-Programs whose order is seen run x fastest: those of kernels that wait, print, check or assert, or have atomics. So do programs
-with products of matrices, whose operands lie along both axes.
+Programs whose order is seen (`order_is_seen`) run x fastest, and each thread takes the next one (`weft.codegen.kernel`). Programs
+with products of matrices run x fastest, too: their operands lie along both axes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from weft.transforms.flags import waits
 
 FAR: Final = inf
 
-_SEEN: Final = (tile.AtomicRmwOp, tile.AtomicCasOp, tile.PrintOp, tile.AssertOp, tile.AssemblyOp, tile.DotOp)
+_SEEN: Final = (tile.AtomicRmwOp, tile.AtomicCasOp, tile.PrintOp, tile.AssertOp, tile.AssemblyOp)
 _SAME: Final = (
     tile.SplatOp,
     tile.ExpandDimsOp,
@@ -43,9 +43,15 @@ _SAME: Final = (
 """Ops whose elements are their operand's, or that number in another type."""
 
 
+def order_is_seen(kernel: func.FuncOp, options: Options) -> bool:
+    """Whether one can tell in which order the programs of a kernel ran: it waits, prints, checks or asserts, or has atomics (sums
+    of floats are rounded in that order). Such programs start in increasing order (docs/memory-model.md)."""
+    return options.checked or waits(kernel) or any(isinstance(op, _SEEN) for op in ops_in(kernel))
+
+
 def y_first(kernel: func.FuncOp, options: Options) -> bool:
     """Whether the programs of a kernel shall run with y fastest."""
-    if options.checked or waits(kernel) or any(isinstance(op, _SEEN) for op in ops_in(kernel)):
+    if order_is_seen(kernel, options) or any(isinstance(op, tile.DotOp) for op in ops_in(kernel)):
         return False
     votes = [y < x for x, y in steps_of(kernel) if x and y]
     return bool(votes) and all(votes)

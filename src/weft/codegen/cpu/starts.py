@@ -45,7 +45,7 @@ def _number(value: SSAValue) -> float | None:
     return value.owner.number if isinstance(value.owner, tile.ConstantOp) else None
 
 
-def is_left(registers: Registers, loop: scf.ForOp) -> ir.Value:
+def is_skipped(registers: Registers, loop: scf.ForOp) -> ir.Value:
     """Whether a loop does not run."""
     return registers.builder.icmp_signed(">=", registers.scalar(loop.lb), registers.scalar(loop.ub))
 

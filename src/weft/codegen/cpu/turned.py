@@ -74,7 +74,7 @@ class Turn:
 
 
 def items_or_turns(registers: Registers, schedule: Schedule) -> Iterator[tuple[Item | Turn, list[Item]]]:
-    """The items of a schedule, where three of them are one turn that one instead; each with the items behind it."""
+    """The items of a schedule, each with the items behind it. A `Turn` takes the place of three items."""
     at, items = 0, schedule.items
     while at < len(items):
         found = _turn(registers, schedule, items[at : at + 3])
