@@ -52,7 +52,8 @@ def test_commands_are_targets_of_the_makefile() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", *sorted(p.name for p in (ROOT / "docs").glob("*.md"))]
+    "page",
+    ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md"))],
 )
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page if (ROOT / page).exists() else ROOT / "docs" / page

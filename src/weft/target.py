@@ -123,7 +123,7 @@ or a whole architecture.
 
 CACHE_PER_CPU: Final = 16 << 20
 """The most bytes of the last cache that one CPU counts as its own. A virtual machine of two CPUs names the 480 MiB of its whole
-host. There, copies and sums of what they leave took as long with both kinds of stores at 16 MiB (docs/benchmarks.md)."""
+host. There, copies and sums of what they leave took as long with both kinds of stores at 16 MiB (docs/benchmarks/memory.md)."""
 
 
 def cache_share(reported: int | None, cpus: int) -> int:

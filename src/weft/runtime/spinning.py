@@ -49,7 +49,7 @@ from weft.target import architecture, host
 
 SPIN: Final = 1_000_000
 """Nanoseconds for which a worker looks for the next launch: as long as waking takes in a virtual machine whose host gives the
-core to others meanwhile. With 100,000 most series of launches never found a worker looking (docs/benchmarks.md)."""
+core to others meanwhile. With 100,000 most series of launches never found a worker looking (docs/benchmarks/threads.md)."""
 
 _LEAVING: Final = 20
 """`Boxes.collect` waits for this part of `SPIN`, and may be interrupted between its waits."""

@@ -47,7 +47,7 @@ MOST_BYTES: Final = 256 << 10
 """The most bytes of a thread's copies: a part of a second cache."""
 
 _WORTH: int = 64
-"""From 32 on two threads with copies were faster than one alone, for 1,024 to 65,536 elements (docs/benchmarks.md)."""
+"""From 32 on two threads with copies were faster than one alone, for 1,024 to 65,536 elements (docs/benchmarks/indices.md)."""
 
 _LINE: Final = 64
 

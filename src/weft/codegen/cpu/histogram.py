@@ -5,8 +5,8 @@ in arrays of their own, as long as these are small: an addition to the count tha
 wait for it.
 
 Values that are loaded, and perhaps cast, are loaded one by one; others are taken out of vectors in pairs (`taken_out`). Taken out
-one by one, they cost up to eight times as much on Zen 4, by where the code lies in memory (docs/benchmarks.md). Reads of counts
-ahead of earlier stores are the suspected cause.
+one by one, they cost up to eight times as much on Zen 4, by where the code lies in memory (docs/benchmarks/indices.md). Reads of
+counts ahead of earlier stores are the suspected cause.
 """
 
 from __future__ import annotations

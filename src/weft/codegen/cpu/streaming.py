@@ -2,7 +2,7 @@
 
 A plain store first reads the line that it writes. Where a launch stores as much as the last cache holds, lines are evicted before
 they are read again. Then its stores are *streamed*: they are non-temporal, read nothing and leave the caches to the inputs.
-Copies, transposes, additions and products of short rows take 0.5 to 0.8 of the time (docs/benchmarks.md).
+Copies, transposes, additions and products of short rows take 0.5 to 0.8 of the time (docs/benchmarks/memory.md).
 
 The kernel knows its stores, the launch the size of the grid. So a program compares the number of programs with the least for
 which their stores fill the cache (`CpuTarget.cache`), and each store branches on the answer. Masks count as true, loops of

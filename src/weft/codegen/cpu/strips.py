@@ -7,8 +7,8 @@
 
 Piece by piece, a loop comes back to each row for each piece, after the row's page and the lines that were fetched ahead have
 gone. By strips, a processor fetches ahead along 8 rows at once. Sums are in registers for the rows of a strip, and in memory
-between strips: a load and a store for 8 rows. Pieces of whole rows, and strips of more rows, were slower (docs/benchmarks.md):
-lines that are a multiple of a page apart share the places of the first cache.
+between strips: a load and a store for 8 rows. Pieces of whole rows, and strips of more rows, were slower
+(docs/benchmarks/memory.md): lines that are a multiple of a page apart share the places of the first cache.
 
 The rows of a tile are added one after the other, and their sum to the total. So the bits depend neither on strips nor on pieces.
 A loop of a function that runs any number of programs ends with the programs that are there.

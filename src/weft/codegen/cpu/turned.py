@@ -4,8 +4,8 @@
     for each 16x16: load 16 registers, turn them, store 16 registers                now
 
 A tile of 64x64 float32 and its turned copy are as large as the first cache, and while one of three loops waits for memory the
-others have nothing to do. Transposes of float32 took 0.6 to 0.75 of the time that they took through buffers (docs/benchmarks.md).
-The conversion counts groups so that those which follow one another store to the same rows.
+others have nothing to do. Transposes of float32 took 0.6 to 0.75 of the time that they took through buffers
+(docs/benchmarks/memory.md). The conversion counts groups so that those which follow one another store to the same rows.
 
 A conversion goes group by group, together with the register loop before and the one behind it, if
 

@@ -2,7 +2,7 @@
 
 A register of 16 lanes is 64 bytes of float32, 32 of 16-bit integers, and 16 of bytes. Kernels that load and store bytes, and
 compute on them in 8 and 16 bits (`weft.transforms.narrow_integers` sees to that), get registers of 32 lanes, which are loaded and
-stored by half as many instructions. 64 lanes were no faster on Zen 4 (docs/benchmarks.md).
+stored by half as many instructions. 64 lanes were no faster on Zen 4 (docs/benchmarks/indices.md).
 
 Such a kernel has no loops, reductions or other ops whose cost grows with lanes, and its tiles have rows of two such registers.
 """
