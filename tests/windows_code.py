@@ -2,7 +2,7 @@
 
 On x86-64 the calling convention and the library differ. `load` links an object with the linker that weft has on
 Windows, LLVM's RuntimeDyld, and stands between the conventions: a function of this system enters the kernel as Windows would, and
-kernels call the C library through functions of Windows' convention.
+kernels call the C library, and what claims shares of a grid, through functions of Windows' convention.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import llvmlite.binding as llvm
 
-from weft.runtime import exclusion, loader, pages
+from weft.codegen.kernel import CLAIMS
+from weft.runtime import exclusion, loader, pages, shares
 from weft.runtime.loader import LoadedCode
 
 TRIPLE: Final = "x86_64-pc-windows-msvc-elf"
@@ -33,8 +34,21 @@ define win64cc {result} @thunk({parameters}) {{
 }}
 """
 
+_CLAIM: Final = """
+define win64cc {{ i64, i64 }} @thunk(ptr %launch, ptr %thread, i64 %total, i64 %chunk) {{
+  %claims = inttoptr i64 {address} to ptr
+  %r = call {{ i64, i64 }} %claims(ptr %launch, ptr %thread, i64 %total, i64 %chunk)
+  ret {{ i64, i64 }} %r
+}}
+"""
+
 _CALL_IN: Final = """
 define i32 @thunk(ptr %launch, ptr %thread) {{
+  %claims.p = getelementptr i64, ptr %launch, i64 {word}
+  %claims = load atomic i64, ptr %claims.p monotonic, align 8
+  %shared = icmp ne i64 %claims, 0
+  %thunk = select i1 %shared, i64 {claims}, i64 0
+  store atomic i64 %thunk, ptr %claims.p monotonic, align 8
   %kernel = inttoptr i64 {address} to ptr
   %r = call win64cc i32 %kernel(ptr %launch, ptr %thread)
   ret i32 %r
@@ -47,7 +61,7 @@ _numbers: Final = itertools.count()
 def load(code: bytes, symbol: str) -> LoadedCode:
     """`weft.runtime.loader.load` for an object for Windows."""
     linked = link(code, symbol)
-    entry = _compiled(_CALL_IN.format(address=linked.address))
+    entry = _compiled(_CALL_IN.format(address=linked.address, claims=_claims().address, word=CLAIMS))
     return LoadedCode(entry.address, (linked, entry))
 
 
@@ -77,6 +91,11 @@ def _function(name: str) -> LoadedCode:
     result, *types = _FUNCTIONS[name]
     parameters = ", ".join(f"{type_} %a{i}" for i, type_ in enumerate(types))
     return _compiled(_CALL_OUT.format(name=name, result=result, types=", ".join(types), parameters=parameters))
+
+
+@cache
+def _claims() -> LoadedCode:
+    return _compiled(_CLAIM.format(address=shares.claims()))
 
 
 @cache

@@ -16,7 +16,7 @@ import weft.language as tl
 import windows_code
 from weft import target as targets
 from weft.codegen.cpu.machine import target_machine
-from weft.runtime import executable, linker, loader
+from weft.runtime import executable, linker, loader, shares, spinning
 from weft.target import CpuTarget, level
 
 pytestmark = [
@@ -29,6 +29,8 @@ pytestmark = [
 def windows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> CpuTarget:
     """What this process compiles for: Windows without fused multiply-add, so that functions are the C library's, and Windows on
     this machine."""
+    spinning.prepare()  # weft's own code is this system's
+    assert shares.claims()
     here = targets.host()
     plain = level("x86-64", windows_code.TRIPLE, here.enabled)
     full = CpuTarget(windows_code.TRIPLE, here.cpu, here.features, here.vector_bits)
