@@ -14,7 +14,7 @@ from typing import Final
 
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from weft.ir import tile
 from weft.ir.direct import operands_of
@@ -48,17 +48,24 @@ def analyse(function: func.FuncOp) -> Mapping[SSAValue, AxisInfo]:
 
 @dataclass(frozen=True)
 class _Analysis:
-    """The facts found so far; ``entry`` is the function's block, where every op is executed."""
+    """The facts found so far; ``entry`` is the function's block, where every op is executed. ``before`` has what was known of an
+    op's operands and results in the round before."""
 
     entry: Block
     infos: dict[SSAValue, AxisInfo] = field(default_factory=dict[SSAValue, AxisInfo])
+    before: dict[Operation, tuple[list[AxisInfo], list[AxisInfo]]] = field(
+        default_factory=dict[Operation, tuple[list[AxisInfo], list[AxisInfo]]]
+    )
 
     def block(self, block: Block) -> None:
         """Adds what follows for each op of the block."""
         infos = self.infos
         for op in block.ops:
             if not op.regions and type(op) is not tile.AssumeOp:
-                found = transfer(op, [infos[value] for value in operands_of(op)])
+                given = [infos[value] for value in operands_of(op)]
+                before = self.before.get(op)
+                found = transfer(op, given) if before is None or before[0] != given else before[1]
+                self.before[op] = given, found
                 for result, info in zip(op.results, found, strict=True):
                     infos[result] = info
                 continue

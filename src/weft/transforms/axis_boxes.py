@@ -29,7 +29,7 @@ from typing import Any, Final
 from xdsl.ir import Operation
 
 from weft.ir import tile
-from weft.ir.types import dtype_of, shape_of
+from weft.ir.types import dtype_of, is_tile, shape_of
 from weft.transforms.axis_info import MAX, AxisInfo, Box, lowest_bit, sizes_of
 
 
@@ -158,9 +158,10 @@ _RULES: Final[Mapping[type[Operation], Any]] = {
 
 
 def with_box(op: Operation, operands: Sequence[AxisInfo], result: AxisInfo) -> AxisInfo:
-    """What is known of an op's result, with the box that follows from its operands' if that says more."""
+    """What is known of an op's result, with the box that follows from its operands' if that says more. Of a scalar, which has
+    nothing along a dimension, it never does."""
     rule: Any = _RULES.get(type(op))
-    found: Box | None = None if rule is None else rule(op, *operands)
+    found: Box | None = None if rule is None or not is_tile(op.results[0]) else rule(op, *operands)
     plain = result if result.box is None else result._replace(box=None)
     if found is None:
         return plain

@@ -52,6 +52,8 @@ class Accesses:
     def __init__(self, emitter: Registers):
         self._emitter = emitter
         self._ahead = RowsAhead(emitter)
+        self._past: dict[tile.StoreOp, ir.Value] = {}
+        """Whether stores go past the caches, where that is known when the program begins, but for their alignment."""
 
     @property
     def _builder(self) -> ir.IRBuilder:
@@ -286,19 +288,17 @@ class Accesses:
         """A run without a mask: past the caches where the launch streams, the address is aligned, and the row is long or ends
         with a line; else plainly."""
         builder, bits = self._builder, self._emitter.target.vector_bits
-        streams = self._emitter.streams.get(op)
-        if streams is None or (lanes_of(value) or 1) * size < PIECE:
+        if op not in self._emitter.streams or (lanes_of(value) or 1) * size < PIECE:
             store_pieces(builder, value, address, size, bits)
             return
+        streams, rows = self._streams(op, size)
         look, past, plain, end = (builder.append_basic_block(name) for name in ("look", "past", "plain", "stored"))
         builder.cbranch(streams, look, plain).set_weights([1, 99])
         builder.position_at_end(look)
         low = builder.and_(builder.ptrtoint(address, I64), ir.Constant(I64, PIECE - 1))
         may = builder.icmp_unsigned("==", low, ir.Constant(I64, 0))
-        with self._emitter.scope():
-            for bound in row_bounds(op, self._emitter.facts):
-                number = self._emitter.lane(bound, RegisterIndex(), 0)
-                may = builder.and_(may, is_long_row(builder, number, size))
+        for number in rows:
+            may = builder.and_(may, is_long_row(builder, number, size))
         builder.cbranch(may, past, plain)
         builder.position_at_end(past)
         stream_pieces(builder, value, address, size)
@@ -307,6 +307,21 @@ class Accesses:
         store_pieces(builder, value, address, size, bits)
         builder.branch(end)
         builder.position_at_end(end)
+
+    def _streams(self, op: tile.StoreOp, size: int) -> tuple[ir.Value, list[ir.Value]]:
+        """Whether a store may go past the caches, and of how many elements the rows are that must be long for that. Rows whose
+        length is known when the program begins are asked there."""
+        if op in self._past:
+            return self._past[op], []
+        emitter, entry = self._emitter, self._emitter.entry
+        streams = emitter.streams[op]
+        rows = [emitter.lane(bound, RegisterIndex(), 0) for bound in row_bounds(op, emitter.facts)]
+        if any(isinstance(number, ir.Instruction) and number.parent is not entry.block for number in rows):
+            return streams, rows
+        for number in rows:
+            streams = entry.and_(streams, is_long_row(entry, number, size))
+        self._past[op] = streams
+        return streams, []
 
     def _store_apart(
         self, op: tile.StoreOp, index: RegisterIndex, element: Element, value: ir.Value, mask: ir.Value | None

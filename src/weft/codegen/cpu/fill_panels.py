@@ -53,7 +53,13 @@ def prepare(registers: Registers, filling: GroupFilling) -> None:
     stale = registers.scalar(filling.op.cond)
     with registers.builder.if_then(stale), registers.scope(), registers.scheduled(schedule, filling.buffers):
         for item in schedule.items:
-            if not isinstance(item, scf.ForOp):
+            if isinstance(item, RegisterLoop):
+                bits = tuple(
+                    1 << j for j in range(item.layout.in_bits("register")) if used_registers(item.layout) >> j & 1
+                )
+                with registers.loop(1 << len(bits)) as position:
+                    registers.item(item, 0, ((Counter(position, len(bits)), bits),))
+            elif not isinstance(item, scf.ForOp):
                 registers.item(item)
 
 

@@ -63,7 +63,7 @@ def results_of(registers: Registers, item: Item, later: Iterable[Item]) -> Itera
     for store, needs in _stores(later, registers):
         for product, sums in products:
             if sums in needs and (found := _result(registers, store, shape_of(sums))) is not None:
-                yield product, partial(fetch_block, registers.builder, found)
+                yield product, partial(fetch_block, registers, found)
 
 
 def _products(item: Item) -> Iterator[tuple[MultiplyOp, SSAValue]]:
@@ -134,15 +134,16 @@ def _know(registers: Registers, scalar: SSAValue, most: int = MOST) -> bool:
 
 
 def fetch_block(
-    builder: ir.IRBuilder, result: Result, row: ir.Value | None, column: ir.Value | None, block: tuple[int, int]
+    registers: Registers, result: Result, row: ir.Value | None, column: ir.Value | None, block: tuple[int, int]
 ) -> None:
     """Prefetches the lines of a block of so many rows and columns, which begins at a row and a column; None is 0."""
+    builder = registers.builder
     with nullcontext() if result.wanted is None else builder.if_then(result.wanted):
         place = builder.inttoptr(result.first, POINTER)
         for number, step in ((row, result.pitch), (column, ir.Constant(I64, result.size))):
             if number is not None:
                 place = builder.gep(place, [builder.mul(number, step)], source_etype=I8)
-        for _ in range(block[0]):
+        with registers.loop(block[0]) as beside:
+            first = builder.gep(place, [builder.mul(beside, result.pitch)], source_etype=I8)
             for distance in range(0, block[1] * result.size, LINE):
-                fetch(builder, builder.gep(place, [ir.Constant(I64, distance)], source_etype=I8))
-            place = builder.gep(place, [result.pitch], source_etype=I8)
+                fetch(builder, builder.gep(first, [ir.Constant(I64, distance)], source_etype=I8))

@@ -19,6 +19,7 @@ from weft.codegen.llvm.types import (
     F32,
     F64,
     I32,
+    Splat,
     any_lane,
     has,
     inlined,
@@ -33,22 +34,32 @@ from weft.dtypes import DType
 
 def divide(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
     """The quotient rounded toward zero; ``x / 0 == 0``."""
+    divided = builder.sdiv if dtype.signed else builder.udiv
+    if _is_harmless(y):
+        return divided(x, y)
     by_zero, divisor = _safe_divisor(builder, dtype, x, y)
-    if _divides_as_float(builder, x, y):
-        quotient = _float_quotient(builder, dtype, x, divisor)
-    else:
-        quotient = (builder.sdiv if dtype.signed else builder.udiv)(x, divisor)
+    as_float = _divides_as_float(builder, x, y)
+    quotient = _float_quotient(builder, dtype, x, divisor) if as_float else divided(x, divisor)
     return builder.select(by_zero, splat(0, x.type), quotient)
 
 
 def remainder(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
     """``x - x / y * y``, which has the sign of ``x``; ``x rem 0 == x``."""
+    left = builder.srem if dtype.signed else builder.urem
+    if _is_harmless(y):
+        return left(x, y)
     by_zero, divisor = _safe_divisor(builder, dtype, x, y)
     if _divides_as_float(builder, x, y):
         rest = builder.sub(x, builder.mul(_float_quotient(builder, dtype, x, divisor), divisor))
     else:
-        rest = (builder.srem if dtype.signed else builder.urem)(x, divisor)
+        rest = left(x, divisor)
     return builder.select(by_zero, x, rest)
+
+
+def _is_harmless(y: ir.Value) -> bool:
+    """Whether a divisor is known to be neither 0 nor -1."""
+    scalar = y.scalar if isinstance(y, Splat) else y
+    return isinstance(scalar, ir.Constant) and isinstance(scalar.constant, int) and scalar.constant not in (0, -1)
 
 
 def _safe_divisor(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> tuple[ir.Value, ir.Value]:
