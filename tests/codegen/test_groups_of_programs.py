@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from itertools import product
 
+import pytest
 from llvmlite import ir
 
 from native_functions import native_function
@@ -16,8 +17,10 @@ CHUNKS = 8
 """Claims of a thread where programs take equally long (`weft.runtime.executor`)."""
 
 
-def group_sizes(most: int, least: int, cases: list[tuple[int, int]]) -> list[int]:
-    """The groups' sizes of claims and rows, as native code finds them."""
+def group_sizes(
+    most: int, least: int, cases: list[tuple[int, int]], *, rows: int = 2, threads: int | None = None
+) -> list[int]:
+    """The groups' sizes of claims and rows, as native code finds them; so many ``threads``, of programs that are cut by them."""
     target = host()
     module = Module("groups", target.triple, target.enabled)
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, I64]), "sizes")
@@ -31,7 +34,9 @@ def group_sizes(most: int, least: int, cases: list[tuple[int, int]]) -> list[int
     place = builder.gep(numbers, [builder.mul(at, ir.Constant(I64, 2))], source_etype=I64)
     chunk = builder.load(place, typ=I64)
     row = builder.load(builder.gep(place, [ir.Constant(I64, 1)], source_etype=I64), typ=I64)
-    builder.store(_group_size(builder, chunk, row, Together(function, most, least)), place)
+    grid = ir.Constant(I64, rows), ir.Constant(I64, threads or 0)
+    joined = Together(function, most, least, by_threads=threads is not None)
+    builder.store(_group_size(builder, chunk, row, *grid, joined), place)
     following = builder.add(at, ir.Constant(I64, 1))
     at.add_incoming(following, builder.block)
     builder.cbranch(builder.icmp_unsigned("<", following, count), loop, end)
@@ -53,6 +58,19 @@ def test_sizes() -> None:
     cases = list(product([1, 2, 3, 7, 8, 20, 64, 1000], [1, 2, 3, 4, 5, 16, 17, 40, 41, 42, 128, 129, 130]))
     for most, least in ((16, 1), (16, 8), (1000, 8), (4, 4)):
         assert group_sizes(most, least, cases) == [expected(most, least, *case) for case in cases]
+
+
+@pytest.mark.parametrize("threads", [0, 1, 2, 3, 16])
+def test_a_row_alone_is_cut_by_threads(threads: int) -> None:
+    """Where the programs are such; several rows are cut as others are."""
+    cases = [(chunk, row) for chunk in (1, 2, 8, 1000) for row in (1, 2, 3, 4, 5, 16, 17, 40, 129)]
+    for most, least in ((16, 1), (1000, 8)):
+        parts = [min(max(-(-row // max(threads, 1)), least), most) for _, row in cases]
+        equal = [-(-row // -(-row // part)) for (_, row), part in zip(cases, parts, strict=True)]
+        assert group_sizes(most, least, cases, rows=1, threads=threads) == equal
+        others = [expected(most, least, *case) for case in cases]
+        assert group_sizes(most, least, cases, threads=threads) == others
+        assert group_sizes(most, least, cases, rows=1) == others
 
 
 def test_a_thread_has_several_claims() -> None:

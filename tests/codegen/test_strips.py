@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -150,13 +151,13 @@ def apart(a: Any, out: Any, row: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.c
 
 
 JOINED: list[tuple[Any, DType, tuple[int, int], Joined | None]] = [
-    (sums, float32, (16, 16), Joined(0, 512, 16)),
+    (sums, float32, (16, 16), Joined(0, 512, 8)),
     (sums, float32, (64, 256), Joined(0, 32, 1)),
-    (sums, float64, (2, 64), Joined(0, 64, 2)),
-    (sums, int32, (16, 64), Joined(0, 128, 4)),
-    (moments, float32, (16, 16), Joined(0, 512, 16)),
-    (everywhere, int32, (16, 32), Joined(0, 256, 8)),
-    (near, int32, (8, 16), Joined(0, 512, 16)),
+    (sums, float64, (2, 64), Joined(0, 64, 1)),
+    (sums, int32, (16, 64), Joined(0, 128, 2)),
+    (moments, float32, (16, 16), Joined(0, 512, 8)),
+    (everywhere, int32, (16, 32), Joined(0, 256, 4)),
+    (near, int32, (8, 16), Joined(0, 512, 8)),
     (added, int32, (16, 16), Joined(0, 4)),
     (largest, int32, (16, 16), Joined(0, 4)),
     (storing, int32, (16, 16), Joined(0, 4)),
@@ -168,7 +169,7 @@ JOINED: list[tuple[Any, DType, tuple[int, int], Joined | None]] = [
     ("kernel", "dtype", "tile", "expected"), JOINED, ids=lambda value: getattr(value, "__name__", str(value))
 )
 def test_which_programs_become_rows(kernel: Any, dtype: DType, tile: tuple[int, int], expected: Joined | None) -> None:
-    """Rows of 32 KiB, and at least 1 KiB."""
+    """Rows of 32 KiB, and at least 512 bytes."""
     assert joined(kernel, dtype, tile) == expected
 
 
@@ -233,13 +234,40 @@ def test_rows_near_each_other_and_programs_that_are_not_joined(kernel: Any, tile
     np.testing.assert_array_equal(out, [*a.sum(axis=0), 0])
 
 
+@pytest.mark.parametrize(
+    ("threads", "groups"),
+    [
+        (0, [40]),
+        (2, [20, 20]),
+        (3, [14, 14, 12]),
+        (9, [8, 8, 8, 8, 8]),  # not above 8 programs, which have 512 bytes of a row
+    ],
+)
+def test_each_thread_has_a_part_of_the_columns(threads: int, groups: list[int]) -> None:
+    """Of at least 512 bytes of each row."""
+    a = np.ones((32, 40 * 16), np.int32)
+    out, stored = np.zeros(40 * 16, np.int32), list[int]()
+    handle = known.compile(a, out, M=32, N=40 * 16, BM=16, BN=16)
+    enter(
+        handle,
+        (a, out),
+        (40, 1, 1),
+        5,
+        pauses=True,
+        paused=lambda: stored.append(int(out.sum()) // (32 * 16)),
+        shares=threads,
+    )
+    assert stored[: len(groups)] == list(accumulate(groups))
+
+
 @pytest.mark.parametrize("pauses", [False, True])
 @pytest.mark.parametrize(("programs", "chunk"), sampling.grid(3, [1, 2, 9, 17, 40, 600], [1, 5, 16, 1000]))
-def test_each_program_runs_and_no_other(programs: int, chunk: int, pauses: bool) -> None:
+@pytest.mark.parametrize("threads", [0, 3])
+def test_each_program_runs_and_no_other(programs: int, chunk: int, pauses: bool, threads: int) -> None:
     """Beside what the programs store, nothing changes."""
     bm, bn, n = 16, 16, 16 * programs + 40
     a = RNG.integers(-99, 99, (32, n)).astype(np.int32)
     out = np.full(n, -7, np.int32)
     handle = known.compile(a, out, M=32, N=n, BM=bm, BN=bn)
-    enter(handle, (a, out), (programs, 1, 1), chunk, pauses=pauses)
+    enter(handle, (a, out), (programs, 1, 1), chunk, pauses=pauses, shares=threads, share=threads // 2)
     np.testing.assert_array_equal(out, np.where(np.arange(n) < bn * programs, a.sum(axis=0), -7))

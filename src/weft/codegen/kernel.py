@@ -10,7 +10,7 @@ A native call by Python's ctypes costs 40 ns for each argument, so what a launch
 |---|---|
 | 0 to 63 (`NEXT`) | a counter for each share of the grid: how many of its programs threads have claimed, 0 before the launch |
 | 64 to 71 (`RECORD`) | the record, below, zeroed before the launch |
-| 72 (`SHARES`) | how many shares there are, at most `MOST_SHARES`, if the next word is not 0; else there is one |
+| 72 (`SHARES`) | how many threads claim programs, at most `MOST_SHARES`; 0 for one. So many shares, if the next word is not 0 |
 | 73 (`CLAIMS`) | the address of the function below, which claims where there are several shares; else 0 |
 | 74 (`TOTAL`) | the number of programs, ``nx * ny * nz`` |
 | 75 (`CHUNK`) | how many programs a thread claims at a time |

@@ -26,6 +26,7 @@ from weft.codegen.kernel import (
     POSITION,
     RECORD,
     SCRATCH,
+    SHARES,
     SIZES,
     SLOTS,
     STOP,
@@ -39,12 +40,14 @@ from weft.codegen.llvm.volatile import volatile_load
 class Together(NamedTuple):
     """A function that runs several programs at once, neighbours on the axis of the grid that counts fastest: ``most``, or if
     ``least`` is not 0 any number up to that, and as many ``beside`` each of these on the next axis. It may be the function that
-    runs one program, too."""
+    runs one program, too. ``by_threads``: a grid of one row is cut into a group for each thread. Programs that sum columns read
+    a part of each row of memory, and that is faster the longer the parts are (`weft.transforms.join_rows`)."""
 
     function: ir.Function
     most: int
     least: int = 0
     beside: int = 1
+    by_threads: bool = False
 
 
 def emit_entry(
@@ -107,7 +110,8 @@ def emit_entry(
     grid = [builder.trunc(size, I32) for size in wide]
     group: ir.Value = ir.Constant(I64, 1)
     if joined is not None:
-        group = _group_size(builder, chunk, wide[0], joined)
+        threads = _int64(builder, launch, SHARES)
+        group = _group_size(builder, chunk, wide[0], builder.mul(wide[1], wide[2]), threads, joined)
         beside = ir.Constant(I64, joined.beside)
         wide[0], wide[1] = _parts(builder, wide[0], group), _parts(builder, wide[1], beside)
         chunk = _parts(builder, chunk, builder.mul(group, beside))
@@ -193,8 +197,11 @@ def emit_entry(
     return entry
 
 
-def _group_size(builder: ir.IRBuilder, chunk: ir.Value, row: ir.Value, joined: Together) -> ir.Value:
-    """How many programs a group has, of ``row`` programs of which ``chunk`` are claimed at a time.
+def _group_size(
+    builder: ir.IRBuilder, chunk: ir.Value, row: ir.Value, rows: ir.Value, threads: ir.Value, joined: Together
+) -> ir.Value:
+    """How many programs a group has, of ``rows`` of ``row`` programs of which ``chunk`` are claimed at a time by so many
+    ``threads``, 0 for one.
 
     A row that would be two halves is one group: the lines of half a row are short, and a processor fetches ahead along long
     ones. A thread then claims four times at least, instead of eight (`CHUNKS_PER_THREAD`). Not where a claim is one
@@ -206,6 +213,10 @@ def _group_size(builder: ir.IRBuilder, chunk: ir.Value, row: ir.Value, joined: T
     one = ir.Constant(I64, 1)
     halves = builder.icmp_unsigned("<=", builder.lshr(row, one), chunk)
     wanted = builder.select(builder.and_(builder.icmp_unsigned(">", chunk, one), halves), row, wanted)
+    if joined.by_threads:
+        part = _parts(builder, row, intrinsic(builder, "umax", [threads, one]))
+        part = intrinsic(builder, "umax", [part, ir.Constant(I64, joined.least)])
+        wanted = builder.select(builder.icmp_unsigned("==", rows, one), part, wanted)
     return _parts(builder, row, _parts(builder, row, intrinsic(builder, "umin", [wanted, most])))
 
 

@@ -181,7 +181,7 @@ class CpuMachine:
         )
         fits, several = (
             not least or _ends_with_rows(together, function),
-            Together(together.function, most, least, beside),
+            Together(together.function, most, least, beside, by_threads=least > 0 and loops),
         )
         if one is None and fits:
             return together, several, axis == 1
