@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from llvmlite import ir
 
 from weft.codegen.cpu.buffers import Buffer
@@ -9,18 +11,28 @@ from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.emit.context import Emit
 from weft.codegen.emit.element import Element
 from weft.codegen.llvm.types import I1, scalar_type, shuffle
-from weft.layout import LinearLayout, Shuffles, plan_conversion, vector_machine
+from weft.layout import LinearLayout, vector_machine
 from weft.layout.algebra import f2
+
+if TYPE_CHECKING:
+    from weft.layout import Shuffles
 
 UNROLLED_GROUPS = 2
 """Up to this many groups are written out; more become a loop."""
 
 
+def shuffles_of(layout: LinearLayout, wanted: LinearLayout, element: Element) -> Shuffles:
+    """How a tile goes from one layout to another."""
+    from weft.layout import Shuffles, plan_conversion  # kernels without conversions do not wait for it
+
+    (step,) = plan_conversion(layout, wanted, 8 * element.size, vector_machine(layout.in_size("lane"))).steps
+    assert isinstance(step, Shuffles), "vectors are shuffled"
+    return step
+
+
 def emit_conversion(emit: Emit, source: Buffer, target: Buffer, layout: LinearLayout, wanted: LinearLayout) -> None:
     """Fills ``target``, laid out as ``wanted``, with the tile that ``source`` holds under ``layout``."""
-    machine = vector_machine(layout.in_size("lane"))
-    (step,) = plan_conversion(layout, wanted, 8 * target.element.size, machine).steps
-    assert isinstance(step, Shuffles)
+    step = shuffles_of(layout, wanted, target.element)
     if step.groups <= UNROLLED_GROUPS:
         for group in range(step.groups):
             at = [RegisterIndex(f2.apply(m.group_columns, group)) for m in (step.source, step.destination)]

@@ -30,13 +30,13 @@ from collections.abc import Container, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.cpu.cost import work
-from weft.codegen.cpu.exchange import shuffled
+from weft.codegen.cpu.exchange import shuffled, shuffles_of
 from weft.codegen.cpu.loops import UNROLL_BUDGET, Terms
 from weft.codegen.cpu.placement import reads
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
@@ -47,7 +47,9 @@ from weft.codegen.cpu.versions import mask_versions
 from weft.codegen.emit.element import element_of_value
 from weft.ir import tile
 from weft.ir.types import dtype_of, is_tile, layout_of
-from weft.layout import RegisterMap, Shuffles, plan_conversion, vector_machine
+
+if TYPE_CHECKING:
+    from weft.layout import RegisterMap, Shuffles
 
 LINE: Final = 64
 """The bytes of a cache line."""
@@ -91,10 +93,7 @@ def _turn(registers: Registers, schedule: Schedule, three: list[Item]) -> Turn |
         return None
     if not isinstance(op, tile.ConvertLayoutOp) or not _is_alone(schedule, before, op, behind):
         return None
-    machine = vector_machine(layout_of(op.source).in_size("lane"))
-    size = element_of_value(op.result).size
-    (step,) = plan_conversion(layout_of(op.source), layout_of(op.result), 8 * size, machine).steps
-    assert isinstance(step, Shuffles), "vectors are shuffled"
+    step = shuffles_of(layout_of(op.source), layout_of(op.result), element_of_value(op.result))
     sides = (before, step.source.offsets), (behind, step.destination.offsets)
     for loop, _ in sides:
         loop.settle(registers.buffers)
