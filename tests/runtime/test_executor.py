@@ -178,7 +178,8 @@ def test_scratch_is_each_threads_own() -> None:
         barrier.wait()
         return 0
 
-    run(Pool(2), entry_of(program, seen), (2, 1, 1), 64)
+    space = Workspace()  # kept, for its words are read after the launch
+    run(Pool(2), entry_of(program, seen), (2, 1, 1), 64, space)
     assert len({scratch_of(thread) for _, thread in seen} - {0}) == 2
     assert len({launch for launch, _ in seen}) == 1
 
