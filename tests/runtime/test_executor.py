@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import mmap
 import os
@@ -12,8 +13,9 @@ import textwrap
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -152,6 +154,32 @@ def test_workers_whose_start_a_signal_ended_start_with_the_next_launch(monkeypat
             run(pool, entry_of(lambda p: 0), (2, 1, 1))
     barrier = threading.Barrier(2, timeout=20)
     assert run(pool, entry_of(lambda p: barrier.wait() * 0), (2, 1, 1)) == 0
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_launches_have_the_threads_that_the_system_starts(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started = _thread.start_new_thread, list[None]()
+    pool, seen = Pool(4), set[int]()
+
+    def refusing(function: Callable[..., object], arguments: tuple[Any, ...]) -> int:
+        if getattr(function, "__self__", None) is pool:  # the watch has a thread, too
+            if len(started) == most:
+                raise RuntimeError("can't start new thread")
+            started.append(None)
+        return start(function, arguments)
+
+    monkeypatch.setattr("_thread.start_new_thread", refusing)
+    barrier = threading.Barrier(1 + most, timeout=20)
+
+    def program(p: int) -> int:
+        seen.add(threading.get_ident())
+        if p <= most:
+            barrier.wait()
+        return 0
+
+    for _ in range(3):
+        assert run(pool, entry_of(program), (8, 1, 1)) == 0
+        assert pool.threads == len(seen) == 1 + most
 
 
 def test_a_launch_without_a_watch_goes_on_where_one_paused_it() -> None:

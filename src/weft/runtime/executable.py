@@ -139,9 +139,10 @@ class Executable:
 
     def _spread(self, pool: executor.Pool, workspace: Workspace, total: int, width: int, kept: object) -> int:
         """`Pool.run` on several threads; on this one where waking others would take longer than all programs. So it was in the
-        launch before, by its time for each program, and the first program did not take long now. Where later ones do twice in
-        a row (once, it may have waited for a core), other threads help from then on. A launch that follows another at once may be
-        shorter: threads that were woken for it will look for the next. Native code does the same (`weft.runtime.direct_code`)."""
+        launch before, by its time for each program, and what this thread claimed first did not take long now. Where the rest
+        does twice in a row (once, it may have waited for a core), other threads help from then on. A launch that follows another
+        at once may be shorter: threads that were woken for it will look for the next. Native code does the same
+        (`weft.runtime.direct_code`)."""
         entry = self.entry
         began = perf_counter_ns()
         limit = WAKING if pool.is_busy(began) else SLEEPING

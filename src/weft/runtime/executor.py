@@ -144,8 +144,8 @@ class Job:
 
 
 class Pool:
-    """``threads`` threads including the caller; the others start with the first launch that can use them. ``ended`` is when the
-    last launch ended that they could use, by `time.perf_counter_ns`."""
+    """``threads`` threads including the caller; the others start with the first launch that can use them. They are fewer where
+    the system refuses more. ``ended`` is when the last launch ended that they could use, by `time.perf_counter_ns`."""
 
     def __init__(self, threads: int):
         self.threads = threads
@@ -301,12 +301,16 @@ class Pool:
             self._jobs.put(job)
 
     def _start(self) -> Boxes:
-        """Starts the workers. Two launches at once both do, with the boxes that one of them has made, and so does the next one
-        where a signal ended this here."""
+        """Starts the workers, or as many as the system does. Two launches at once both start them, with the boxes that one of
+        them has made, and so does the next one where a signal ended this here."""
         made, claimed_by = Boxes(self.threads - 1), claims()
         boxes = self._made.setdefault(0, made)
-        for _ in range(self.threads - 1):
-            _thread.start_new_thread(self._work, (boxes,))
+        for started in range(self.threads - 1):
+            try:
+                _thread.start_new_thread(self._work, (boxes,))
+            except RuntimeError:
+                self.threads = started + 1
+                break
         self._words[1:] = *boxes.native, claimed_by
         self._boxes = boxes
         return boxes

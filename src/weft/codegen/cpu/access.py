@@ -315,7 +315,8 @@ class Accesses:
             return self._past[op], []
         emitter, entry = self._emitter, self._emitter.entry
         streams = emitter.streams[op]
-        rows = [emitter.lane(bound, RegisterIndex(), 0) for bound in row_bounds(op, emitter.facts)]
+        with emitter.scope():
+            rows = [emitter.lane(bound, RegisterIndex(), 0) for bound in row_bounds(op, emitter.facts)]
         if any(isinstance(number, ir.Instruction) and number.parent is not entry.block for number in rows):
             return streams, rows
         for number in rows:

@@ -80,8 +80,8 @@ def emit_entry(
 
     ``joined`` runs several programs at once: the ids are the first one's. Then what is claimed, counted and kept are groups of
     programs of one row of the grid, or of some rows beside each other. Where the function runs a fixed number, the last groups
-    may have fewer, which run one by one. Where it runs any number, a row is cut into equal groups of at most what a claim has,
-    and at least ``least``; a row of two claims is one group. So which programs are joined does not depend on who claims them.
+    may have fewer, which run one by one. Where it runs any number, a row is cut into equal groups (`_group_size`) by the grid
+    and the number of threads. So which programs are joined does not depend on who claims them.
 
     ``copies``: programs may update the thread's copies of arrays (`weft.codegen.cpu.copies`).
 
@@ -202,6 +202,9 @@ def _group_size(
 ) -> ir.Value:
     """How many programs a group has, of ``rows`` of ``row`` programs of which ``chunk`` are claimed at a time by so many
     ``threads``, 0 for one.
+
+    Groups are equal, and have at most what a claim has, but at least ``joined.least``; or there is one for each thread
+    (``joined.by_threads``), up to `weft.codegen.kernel.MOST_SHARES`.
 
     A row that would be two halves is one group: the lines of half a row are short, and a processor fetches ahead along long
     ones. A thread then claims four times at least, instead of eight (`CHUNKS_PER_THREAD`). Not where a claim is one

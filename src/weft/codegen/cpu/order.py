@@ -44,8 +44,8 @@ _SAME: Final = (
 
 
 def order_is_seen(kernel: func.FuncOp, options: Options) -> bool:
-    """Whether one can tell in which order the programs of a kernel ran: it waits, prints, checks or asserts, or has atomics (sums
-    of floats are rounded in that order). Such programs start in increasing order (docs/memory-model.md)."""
+    """Whether one can tell in which order the programs of a kernel ran: it waits, prints, checks or asserts, or has assembly or
+    atomics (sums of floats are rounded in that order). Such programs start in increasing order (docs/memory-model.md)."""
     return options.checked or waits(kernel) or any(isinstance(op, _SEEN) for op in ops_in(kernel))
 
 
