@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from itertools import product
 
-import pytest
 from llvmlite import ir
 
 from native_functions import native_function
-from weft.codegen.cpu.entry import Together, _group_size  # pyright: ignore[reportPrivateUsage]
+from weft.codegen.cpu.entry import (
+    Together,
+    _group_size,  # pyright: ignore[reportPrivateUsage]
+    _part_of_thread,  # pyright: ignore[reportPrivateUsage]
+)
 from weft.codegen.llvm.types import I64, POINTER, Module
 from weft.target import host
 
@@ -18,9 +22,9 @@ CHUNKS = 8
 
 
 def group_sizes(
-    most: int, least: int, cases: list[tuple[int, int]], *, rows: int = 2, threads: int | None = None
+    most: int, least: int, cases: list[tuple[int, int]], size: Callable[..., ir.Value] = _group_size
 ) -> list[int]:
-    """The groups' sizes of claims and rows, as native code finds them; so many ``threads``, of programs that are cut by them."""
+    """The groups' sizes of claims (or threads) and rows, as native code finds them."""
     target = host()
     module = Module("groups", target.triple, target.enabled)
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, I64]), "sizes")
@@ -34,9 +38,8 @@ def group_sizes(
     place = builder.gep(numbers, [builder.mul(at, ir.Constant(I64, 2))], source_etype=I64)
     chunk = builder.load(place, typ=I64)
     row = builder.load(builder.gep(place, [ir.Constant(I64, 1)], source_etype=I64), typ=I64)
-    grid = ir.Constant(I64, rows), ir.Constant(I64, threads or 0)
-    joined = Together(function, most, least, by_threads=threads is not None)
-    builder.store(_group_size(builder, chunk, row, *grid, joined), place)
+    joined = Together(function, most, least)
+    builder.store(size(builder, chunk, row, joined), place)
     following = builder.add(at, ir.Constant(I64, 1))
     at.add_incoming(following, builder.block)
     builder.cbranch(builder.icmp_unsigned("<", following, count), loop, end)
@@ -60,17 +63,13 @@ def test_sizes() -> None:
         assert group_sizes(most, least, cases) == [expected(most, least, *case) for case in cases]
 
 
-@pytest.mark.parametrize("threads", [0, 1, 2, 3, 16])
-def test_a_row_alone_is_cut_by_threads(threads: int) -> None:
-    """Where the programs are such; several rows are cut as others are."""
-    cases = [(chunk, row) for chunk in (1, 2, 8, 1000) for row in (1, 2, 3, 4, 5, 16, 17, 40, 129)]
+def test_parts_of_threads() -> None:
+    """As few equal groups as there are of at most a thread's part, but of at least so many programs; 0 threads are one."""
+    cases = list(product([0, 1, 2, 3, 16, 64], [1, 2, 3, 4, 5, 16, 17, 40, 129]))
     for most, least in ((16, 1), (1000, 8)):
-        parts = [min(max(-(-row // max(threads, 1)), least), most) for _, row in cases]
+        parts = [min(max(-(-row // max(threads, 1)), least), most) for threads, row in cases]
         equal = [-(-row // -(-row // part)) for (_, row), part in zip(cases, parts, strict=True)]
-        assert group_sizes(most, least, cases, rows=1, threads=threads) == equal
-        others = [expected(most, least, *case) for case in cases]
-        assert group_sizes(most, least, cases, threads=threads) == others
-        assert group_sizes(most, least, cases, rows=1) == others
+        assert group_sizes(most, least, cases, _part_of_thread) == equal
 
 
 def test_a_thread_has_several_claims() -> None:

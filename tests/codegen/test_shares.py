@@ -103,7 +103,7 @@ def test_programs_whose_order_is_seen_start_in_order(act: str) -> None:
 
 
 def test_checked_programs_start_in_order() -> None:
-    """What is reported is the first failure."""
+    """Whichever share is the thread's."""
     for share in (0, 1, 3):
         assert order(note_checked, 12, 4, share, 3) == [*range(12)]
 

@@ -235,23 +235,24 @@ def test_rows_near_each_other_and_programs_that_are_not_joined(kernel: Any, tile
 
 
 @pytest.mark.parametrize(
-    ("threads", "groups"),
+    ("threads", "rows", "groups"),
     [
-        (0, [40]),
-        (2, [20, 20]),
-        (3, [14, 14, 12]),
-        (9, [8, 8, 8, 8, 8]),  # not above 8 programs, which have 512 bytes of a row
+        (0, 1, [40]),
+        (2, 1, [20, 20]),
+        (3, 1, [14, 14, 12]),
+        (9, 1, [8, 8, 8, 8, 8]),  # not above 8 programs, which have 512 bytes of a row
+        (2, 2, [8, 8, 8, 8, 8]),  # a row of the grid is not alone
     ],
 )
-def test_each_thread_has_a_part_of_the_columns(threads: int, groups: list[int]) -> None:
-    """Of at least 512 bytes of each row."""
+def test_each_thread_has_a_part_of_the_columns(threads: int, rows: int, groups: list[int]) -> None:
+    """Of at least 512 bytes of each row. The programs of a second row of the grid do the same again."""
     a = np.ones((32, 40 * 16), np.int32)
     out, stored = np.zeros(40 * 16, np.int32), list[int]()
     handle = known.compile(a, out, M=32, N=40 * 16, BM=16, BN=16)
     enter(
         handle,
         (a, out),
-        (40, 1, 1),
+        (40, rows, 1),
         5,
         pauses=True,
         paused=lambda: stored.append(int(out.sum()) // (32 * 16)),

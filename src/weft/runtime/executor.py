@@ -156,6 +156,7 @@ class Pool:
         self._numbers = itertools.count()
         self._boxes: Boxes | None = None
         self._made: dict[int, Boxes] = {}
+        """The boxes, under 0, from when workers are started: of two launches that make some, `setdefault` takes one's in one step."""
         self._posted: dict[int, Job] = {}
 
     @property
@@ -337,7 +338,7 @@ class Pool:
 
     def _work(self, boxes: Boxes) -> None:
         number = next(self._numbers)
-        if number >= self.threads - 1:  # started twice
+        if number >= self.threads - 1:  # started twice, or not wanted
             return
         workspace = Workspace()
         workspace.begin_at(number + 1)

@@ -44,7 +44,7 @@ ROW: Final = 1 << 15
 
 SUMMED_ROW: Final = 512
 """The bytes of a row that programs which sum columns take at least: threads read parts of the same rows, for all of the rows. Two
-threads took 0.53 of the time of one for 16384x256 float32 by parts of 512 bytes, 0.67 by 256."""
+threads took 0.54 of the time of one for 16384x256 float32 by parts of 512 bytes, 0.67 by 256."""
 
 CHEAP: Final = 5
 """The most operations that are as well repeated for each row as kept in a buffer (`weft.codegen.cpu.cost`), beside a load."""

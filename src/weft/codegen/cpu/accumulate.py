@@ -41,7 +41,7 @@ from weft.codegen.cpu.strips import Strips
 from weft.codegen.cpu.sum_order import order_of
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
-from weft.codegen.cpu.views import used_registers
+from weft.codegen.cpu.views import register_bits, used_registers
 from weft.codegen.emit.control import counted
 from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.emit.regions import evaluate
@@ -110,7 +110,7 @@ def accumulation_of(
         return None
     length = 1 << len(along_registers(sums[0])) if sums else 1
     once = work(summing.needs) if summing else 0
-    bits = [1 << j for j in range(used_registers(adding.layout).bit_length()) if used_registers(adding.layout) >> j & 1]
+    bits = register_bits(adding.layout)
     along_memory = _moves_along_memory(loop, loops)
     fitting = max(sum_bytes // sum(map(_register_bytes, carried)), 2).bit_length() - 1
     several = min(GROUP_BITS, fitting)

@@ -110,8 +110,11 @@ def emit_entry(
     grid = [builder.trunc(size, I32) for size in wide]
     group: ir.Value = ir.Constant(I64, 1)
     if joined is not None:
-        threads = _int64(builder, launch, SHARES)
-        group = _group_size(builder, chunk, wide[0], builder.mul(wide[1], wide[2]), threads, joined)
+        group = _group_size(builder, chunk, wide[0], joined)
+        if joined.by_threads:
+            part = _part_of_thread(builder, _int64(builder, launch, SHARES), wide[0], joined)
+            is_alone = builder.icmp_unsigned("==", builder.mul(wide[1], wide[2]), one)
+            group = builder.select(is_alone, part, group)
         beside = ir.Constant(I64, joined.beside)
         wide[0], wide[1] = _parts(builder, wide[0], group), _parts(builder, wide[1], beside)
         chunk = _parts(builder, chunk, builder.mul(group, beside))
@@ -197,30 +200,32 @@ def emit_entry(
     return entry
 
 
-def _group_size(
-    builder: ir.IRBuilder, chunk: ir.Value, row: ir.Value, rows: ir.Value, threads: ir.Value, joined: Together
-) -> ir.Value:
-    """How many programs a group has, of ``rows`` of ``row`` programs of which ``chunk`` are claimed at a time by so many
-    ``threads``, 0 for one.
-
-    Groups are equal, and have at most what a claim has, but at least ``joined.least``; or there is one for each thread
-    (``joined.by_threads``), up to `weft.codegen.kernel.MOST_SHARES`.
+def _group_size(builder: ir.IRBuilder, chunk: ir.Value, row: ir.Value, joined: Together) -> ir.Value:
+    """How many programs a group has, of ``row`` programs of which ``chunk`` are claimed at a time.
 
     A row that would be two halves is one group: the lines of half a row are short, and a processor fetches ahead along long
     ones. A thread then claims four times at least, instead of eight (`CHUNKS_PER_THREAD`). Not where a claim is one
     program, since there are few."""
-    most = ir.Constant(I64, joined.most)
     if not joined.least:
-        return most
+        return ir.Constant(I64, joined.most)
     wanted = intrinsic(builder, "umax", [chunk, ir.Constant(I64, joined.least)])
     one = ir.Constant(I64, 1)
     halves = builder.icmp_unsigned("<=", builder.lshr(row, one), chunk)
     wanted = builder.select(builder.and_(builder.icmp_unsigned(">", chunk, one), halves), row, wanted)
-    if joined.by_threads:
-        part = _parts(builder, row, intrinsic(builder, "umax", [threads, one]))
-        part = intrinsic(builder, "umax", [part, ir.Constant(I64, joined.least)])
-        wanted = builder.select(builder.icmp_unsigned("==", rows, one), part, wanted)
-    return _parts(builder, row, _parts(builder, row, intrinsic(builder, "umin", [wanted, most])))
+    return _equal_groups(builder, row, wanted, joined)
+
+
+def _part_of_thread(builder: ir.IRBuilder, threads: ir.Value, row: ir.Value, joined: Together) -> ir.Value:
+    """How many programs a group has where there is one for each of so many ``threads``, 0 for one, of a row that is alone in the
+    grid."""
+    part = _parts(builder, row, intrinsic(builder, "umax", [threads, ir.Constant(I64, 1)]))
+    return _equal_groups(builder, row, intrinsic(builder, "umax", [part, ir.Constant(I64, joined.least)]), joined)
+
+
+def _equal_groups(builder: ir.IRBuilder, row: ir.Value, wanted: ir.Value, joined: Together) -> ir.Value:
+    """The size of equal groups of a row, of as many programs as are wanted or fewer, and at most as many as may run at once."""
+    most = intrinsic(builder, "umin", [wanted, ir.Constant(I64, joined.most)])
+    return _parts(builder, row, _parts(builder, row, most))
 
 
 def _parts(builder: ir.IRBuilder, number: ir.Value, size: ir.Value) -> ir.Value:

@@ -21,7 +21,7 @@ from weft.codegen.cpu.next_rows import LINE
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop, Schedule
 from weft.codegen.cpu.values import Registers
-from weft.codegen.cpu.views import used_registers
+from weft.codegen.cpu.views import register_bits, used_registers
 from weft.codegen.emit.control import counted
 from weft.codegen.llvm.types import I8, I64, POINTER
 from weft.ir import tile
@@ -54,9 +54,7 @@ def prepare(registers: Registers, filling: GroupFilling) -> None:
     with registers.builder.if_then(stale), registers.scope(), registers.scheduled(schedule, filling.buffers):
         for item in schedule.items:
             if isinstance(item, RegisterLoop):
-                bits = tuple(
-                    1 << j for j in range(item.layout.in_bits("register")) if used_registers(item.layout) >> j & 1
-                )
+                bits = tuple(register_bits(item.layout))
                 with registers.loop(1 << len(bits)) as position:
                     registers.item(item, 0, ((Counter(position, len(bits)), bits),))
             elif not isinstance(item, scf.ForOp):

@@ -13,6 +13,12 @@ def used_registers(layout: LinearLayout) -> int:
     return sum(1 << j for j, column in enumerate(layout.columns("register")) if column)
 
 
+def register_bits(layout: LinearLayout) -> list[int]:
+    """These bits, one by one, lowest first."""
+    used = used_registers(layout)
+    return [1 << j for j in range(used.bit_length()) if used >> j & 1]
+
+
 @lru_cache(maxsize=4096)
 def slots(layout: LinearLayout) -> tuple[int, ...]:
     """Columns of the map from registers to consecutive slots: duplicates share one."""

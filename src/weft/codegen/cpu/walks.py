@@ -48,7 +48,7 @@ from weft.codegen.cpu.loops import axis_bits
 from weft.codegen.cpu.order import steps_in
 from weft.codegen.cpu.schedule import WHOLE, RegisterLoop, identity, is_recomputable
 from weft.codegen.cpu.side_sums import along_registers, to_source
-from weft.codegen.cpu.views import used_registers
+from weft.codegen.cpu.views import register_bits
 from weft.ir import tile
 from weft.ir.direct import defining_op
 from weft.ir.types import dtype_of, is_tile, layout_of, shape_of
@@ -114,7 +114,7 @@ def walk_of(
     lanes, within = (axis_bits(layout, dim, axis) for dim in ("lane", "register"))
     if len(lanes) != layout.in_bits("lane") or not _goes_on(loop, registers, added[0], sums[0], found):
         return None
-    rows = [bit for bit in _bits(layout) if bit not in within]
+    rows = [bit for bit in register_bits(layout) if bit not in within]
     size = max(dtype_of(source).itemsize for source in added)
     chains = max(CHAINS * target.vector_bits // (8 * size * layout.in_size("lane")), 1).bit_length() - 1
     along = along_registers(found.sums[0]) if found.sums else []
@@ -161,11 +161,6 @@ def walk_of(
         return together
     lone = walk(within)
     return together if lone is None else replace(together, lone=replace(lone, singly=True))
-
-
-def _bits(layout: LinearLayout) -> list[int]:
-    used = used_registers(layout)
-    return [1 << j for j in range(used.bit_length()) if used >> j & 1]
 
 
 def _sum_behind(loop: scf.ForOp, result: SSAValue) -> tile.ReduceOp | None:
