@@ -534,8 +534,3 @@ def test_an_op_of_the_dialect_without_a_meaning_fails_at_import(monkeypatch: pyt
     with pytest.raises(ValueError) as error:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     assert str(error.value) == "weft.reference: no meaning for test.op"
-
-
-def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(AttributeError, match=r"^module 'weft\.reference' has no attribute 'missing'$"):
-        reference.missing  # noqa: B018 (looking the name up is what is tested)

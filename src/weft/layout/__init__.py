@@ -1,6 +1,6 @@
 """Tensor layouts as linear maps over F2: the algebra, the families, shape operations on layouts, conversion plans.
 
-Stands alone: imports nothing of weft's other packages. Planners, which most kernels for CPUs do not ask, and the spellings of
+Stands alone: imports nothing of weft's other packages. Planners that compiling for a CPU does not ask, and the spellings of
 other systems, are loaded at their first use: every process that defines a kernel would wait for them.
 """
 
@@ -73,22 +73,22 @@ from weft.layout.memory.runs import Runs, runs_of
 from weft.layout.memory.shared import linear_memory, mma_swizzled, padded, unswizzled, why_not_memory
 from weft.layout.memory.swizzle import Swizzle, optimal_swizzle
 from weft.layout.memory.tensor_memory import tensor_memory, tensor_memory_scales
+from weft.layout.planning.choose import plan_conversion, plan_memory
 from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel, vector_machine
+from weft.layout.planning.plan import ConversionPlan
+from weft.layout.planning.price import Room
+from weft.layout.planning.steps import Cost, Step
+from weft.layout.planning.vectors import Place, RegisterMap, Shuffle, Shuffles
 
 if TYPE_CHECKING:
     from weft.layout.interop.cute import CuteLayout
     from weft.layout.interop.encodings import Encoding, encoding_of, parse_encoding, parse_module
     from weft.layout.interop.json_form import from_json, to_json
     from weft.layout.planning.access import AccessPlan, plan_access, why_not_access
-    from weft.layout.planning.choose import plan_conversion, plan_memory
     from weft.layout.planning.gather import GatherPlan, plan_gather
     from weft.layout.planning.gather_memory import GatherMemory
-    from weft.layout.planning.plan import ConversionPlan
-    from weft.layout.planning.price import Room
     from weft.layout.planning.reduce import ReducePlan, plan_reduce
     from weft.layout.planning.scan import ScanPlan, plan_scan
-    from weft.layout.planning.steps import Cost, Step
-    from weft.layout.planning.vectors import Place, RegisterMap, Shuffle, Shuffles
 
 __all__ = [
     "LinearLayout",
@@ -124,19 +124,13 @@ _HOMES = {
     "AccessPlan": "weft.layout.planning.access",
     "plan_access": "weft.layout.planning.access",
     "why_not_access": "weft.layout.planning.access",
-    "plan_conversion": "weft.layout.planning.choose",
-    "plan_memory": "weft.layout.planning.choose",
     "GatherPlan": "weft.layout.planning.gather",
     "plan_gather": "weft.layout.planning.gather",
     "GatherMemory": "weft.layout.planning.gather_memory",
-    "ConversionPlan": "weft.layout.planning.plan",
-    "Room": "weft.layout.planning.price",
     "ReducePlan": "weft.layout.planning.reduce",
     "plan_reduce": "weft.layout.planning.reduce",
     "ScanPlan": "weft.layout.planning.scan",
     "plan_scan": "weft.layout.planning.scan",
-    **dict.fromkeys(("Cost", "Step"), "weft.layout.planning.steps"),
-    **dict.fromkeys(("Place", "RegisterMap", "Shuffle", "Shuffles"), "weft.layout.planning.vectors"),
 }
 """Where each lazily loaded name lives."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from llvmlite import ir
 
 from weft.codegen.cpu.buffers import Buffer
@@ -11,11 +9,8 @@ from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.emit.context import Emit
 from weft.codegen.emit.element import Element
 from weft.codegen.llvm.types import I1, scalar_type, shuffle
-from weft.layout import LinearLayout, vector_machine
+from weft.layout import LinearLayout, Shuffles, plan_conversion, vector_machine
 from weft.layout.algebra import f2
-
-if TYPE_CHECKING:
-    from weft.layout import Shuffles
 
 UNROLLED_GROUPS = 2
 """Up to this many groups are written out; more become a loop."""
@@ -23,8 +18,6 @@ UNROLLED_GROUPS = 2
 
 def shuffles_of(layout: LinearLayout, wanted: LinearLayout, element: Element) -> Shuffles:
     """How a tile goes from one layout to another."""
-    from weft.layout import Shuffles, plan_conversion  # kernels without conversions do not wait for it
-
     (step,) = plan_conversion(layout, wanted, 8 * element.size, vector_machine(layout.in_size("lane"))).steps
     assert isinstance(step, Shuffles), "vectors are shuffled"
     return step

@@ -30,7 +30,7 @@ from collections.abc import Container, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from llvmlite import ir
 from xdsl.ir import SSAValue
@@ -47,9 +47,7 @@ from weft.codegen.cpu.versions import mask_versions
 from weft.codegen.emit.element import element_of_value
 from weft.ir import tile
 from weft.ir.types import dtype_of, is_tile, layout_of
-
-if TYPE_CHECKING:
-    from weft.layout import RegisterMap, Shuffles
+from weft.layout import RegisterMap, Shuffles
 
 LINE: Final = 64
 """The bytes of a cache line."""

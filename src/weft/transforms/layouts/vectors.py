@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from weft.ir import tile
 from weft.ir.assembly import needs_gpu
 from weft.ir.types import shape_of
-from weft.layout import LinearLayout, runs_of, vector, vector_machine
+from weft.layout import LinearLayout, plan_conversion, runs_of, vector, vector_machine
 from weft.transforms.layouts.assign import AssignLayouts
 from weft.transforms.layouts.byte_lanes import lanes_for
 from weft.transforms.layouts.preferences import Preferences, contiguity, layouts, same
@@ -105,8 +105,6 @@ class VectorRules(Preferences):
 
     def conversion_cost(self, source: LinearLayout, destination: LinearLayout, bits: int) -> float:
         """The price of the plan."""
-        from weft.layout import plan_conversion  # kernels without conversions do not wait for it
-
         return plan_conversion(source, destination, bits, vector_machine(self.lanes)).price
 
 
