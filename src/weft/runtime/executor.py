@@ -156,7 +156,7 @@ class Pool:
         self._numbers = itertools.count()
         self._boxes: Boxes | None = None
         self._made: dict[int, Boxes] = {}
-        """The boxes, under 0, from when workers are started: where two launches make some, `setdefault` takes one's in one step."""
+        """The boxes, under 0, once workers are started. Two launches may make some: `setdefault` takes one's in one step."""
         self._posted: dict[int, Job] = {}
 
     @property
