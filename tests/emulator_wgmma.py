@@ -94,24 +94,22 @@ class Operand:
         return self.pattern + 128 * line + 16 * table[line % len(table)].index(str(place))
 
 
-def d_place(thread: int, i: int) -> tuple[int, int]:
-    """Row and column of element i of D in a thread of the warpgroup."""
-    warp, lane = divmod(thread, 32)
+def d_places(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows and columns of the elements of D, of which each thread of the warpgroup has ``count``."""
+    thread, i = np.arange(128)[:, None], np.arange(count)[None, :]
+    warp, lane = np.divmod(thread, 32)
     return 16 * warp + lane // 4 + 8 * (i // 2 % 2), 8 * (i // 4) + lane % 4 * 2 + i % 2
 
 
 def to_d(matrix: Matrix) -> Matrix:
     """(64, N) to the elements of each thread (128, N / 2)."""
-    count = matrix.shape[1] // 2
-    places = [[d_place(thread, i) for i in range(count)] for thread in range(128)]
-    return np.array([[matrix[place] for place in row] for row in places], matrix.dtype)
+    return matrix[d_places(matrix.shape[1] // 2)]
 
 
 def from_d(elements: Matrix) -> Matrix:
     """The inverse."""
     matrix = np.zeros((64, elements.shape[1] * 2), elements.dtype)
-    for thread, i in itertools.product(range(128), range(elements.shape[1])):
-        matrix[d_place(thread, i)] = elements[thread, i]
+    matrix[d_places(elements.shape[1])] = elements
     return matrix
 
 
