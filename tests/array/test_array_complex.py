@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import weft.array as wa
-from sampling import grid
+from sampling import at_night, grid
 from weft import dtypes, semantics
 from weft.array.execution import backends
 from weft.array.expression.nodes import Apply, Input, walk
@@ -176,9 +176,10 @@ def far(dtype: Any) -> NDArray[Any]:
 @pytest.mark.parametrize(("dtype", "unit"), [("complex64", 6e-8), ("complex128", 1.2e-16)])
 def test_functions_are_near_the_exact_value(dtype: str, unit: float) -> None:
     """Distances from NumPy's value in complex128, by its modulus: at most 8 units of rounding, of ``z ** w`` as many times
-    ``1 + |w log z|``."""
+    ``1 + |w log z|``. By day each type has every other function, and both have powers."""
     z, w = far(dtype), far(dtype)[::-1]
-    made = {name: wa.apply(name, wa.asarray(z)) for name in FUNCTIONS} | {"power": wa.asarray(z) ** wa.asarray(w)}
+    functions = list(FUNCTIONS) if at_night() else list(FUNCTIONS)[dtype == "complex128" :: 2]
+    made = {name: wa.apply(name, wa.asarray(z)) for name in functions} | {"power": wa.asarray(z) ** wa.asarray(w)}
     wide, other = z.astype("complex128"), w.astype("complex128")
     for name, got in zip(made, wa.compute(*made.values(), backend="native"), strict=True):
         exact = np.power(wide, other) if name == "power" else getattr(np, FUNCTIONS[name])(wide)
