@@ -8,6 +8,8 @@ not overflow.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import compress
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -125,14 +127,15 @@ class Counters:
             return 0
         return column[site]
 
-    def rows(self) -> list[dict[str, int]]:
-        """The counts of each instruction that are not zero, in the order of the table of metrics."""
-        rows: list[dict[str, int]] = [{} for _ in range(self.sites)]
-        for name in COUNTED:
-            for row, count in zip(rows, self._counts.get(name, ()), strict=False):
-                if count:
-                    row[name] = count
-        return rows
+    def sites_run(self) -> list[int]:
+        """The instructions that were executed."""
+        return list(compress(range(self.sites), self._counts.get("executions", ())))
+
+    def rows(self, sites: Iterable[int] | None = None) -> list[dict[str, int]]:
+        """The counts of each instruction (of ``sites``, or all) that are not zero, in the order of the table of metrics."""
+        columns = [(name, self._counts[name]) for name in COUNTED if name in self._counts]
+        wanted = range(self.sites) if sites is None else sites
+        return [{name: column[site] for name, column in columns if column[site]} for site in wanted]
 
     def _check(self, metric: str) -> None:
         if METRICS[check_metric(metric)].derived:

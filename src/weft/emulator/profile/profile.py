@@ -91,12 +91,13 @@ class Profile:
         output: str = "",
     ) -> Profile:
         """A profile from the counters of a program's ``instructions``, each of one of ``functions``."""
-        counts = counters.rows()
-        reached = {function for function, count in zip(functions, counts, strict=True) if count}
+        reached = {functions[site] for site in counters.sites_run()}
+        sites = [site for site, function in enumerate(functions) if function in reached]
         rows: list[InstructionRow] = []
-        for instruction, function, count in zip(instructions, functions, counts, strict=True):
+        for site, count in zip(sites, counters.rows(sites), strict=True):
+            instruction = instructions[site]
             # A function's end that is not written in the text is listed only if threads came there.
-            if function not in reached or (not count and instruction.text.startswith("(")):
+            if not count and instruction.text.startswith("("):
                 continue
             if (metric := EXECUTIONS.get(instruction.opcode)) and "executions" in count:
                 count[metric] = count["executions"]
@@ -107,7 +108,7 @@ class Profile:
             rows.append(
                 InstructionRow(
                     counts=count,
-                    function=function,
+                    function=functions[site],
                     line=instruction.line,
                     text=instruction.text,
                     kind=class_of(instruction),
