@@ -189,10 +189,11 @@ _COMPILED: Final[dict[tuple[str, Target, Options], Any]] = {}
 """What one test has compiled, by the text of the module. Another test may have changed a pass, or what emits code."""
 
 
-def _compiled(module: ModuleOp, target: Target, options: Options) -> Any:
+def _compiled(module: ModuleOp, text: str, target: Target, options: Options) -> Any:
     """`compile_module` of a copy of the module, once for modules that differ in nothing but their lines. LLVM runs once for equal
-    IR: of kernels that several cases launch, and where arrays that are disjoint change no line."""
-    key = str(module), target, options
+    IR: of kernels that several cases launch, and where arrays that are disjoint change no line. ``text`` is the module's, if it
+    is known."""
+    key = text or str(module), target, options
     if (known := _COMPILED.get(key)) is None:
         copy = module.clone()
         lay_out(copy, target, options)
@@ -230,9 +231,9 @@ class Differential:
         """Compiles a copy of the module and runs it."""
         self.launch(self.compiled(module, disjoint), arguments, grid)
 
-    def compiled(self, module: ModuleOp, disjoint: bool = False) -> Any:
-        """The code of a copy of the module, for `launch`."""
-        return _compiled(module, targets.host(), Options(disjoint=disjoint))
+    def compiled(self, module: ModuleOp, disjoint: bool = False, text: str = "") -> Any:
+        """The code of a copy of the module, for `launch`; ``text`` is the module's, where it is known."""
+        return _compiled(module, text, targets.host(), Options(disjoint=disjoint))
 
     def launch(self, compiled: Any, arguments: Sequence[Any], grid: tuple[int, ...] = (1,)) -> None:
         """Runs what `compiled` made on one thread, as the ABI in `weft.codegen.kernel` says."""
@@ -268,7 +269,8 @@ class Differential:
         reference.run(module, [a.item() if is_number(a) else a for a in expected], grid)
         arrays = [place for place, a in enumerate(arguments) if is_array(a)]
         aliased = len({id(arguments[place]) for place in arrays}) < len(arrays)
-        codes = [(disjoint, self.compiled(module, disjoint)) for disjoint in ((False,) if aliased else promises)]
+        text = str(module)
+        codes = [(disjoint, self.compiled(module, disjoint, text)) for disjoint in ((False,) if aliased else promises)]
         for (disjoint, code), shared in product(codes, (False, True)[: 1 + _has_atomics(module)]):
             found = copies(arguments)
             with others_have_atomics(shared):
@@ -346,9 +348,9 @@ class Emulated(Differential):
     def approximated(self, dtype: DType) -> frozenset[str]:
         return frozenset(APPROXIMATIONS) if dtype.is_float and dtype.bits <= 32 else frozenset()
 
-    def compiled(self, module: ModuleOp, disjoint: bool = False) -> Any:
+    def compiled(self, module: ModuleOp, disjoint: bool = False, text: str = "") -> Any:
         options = Options(disjoint=disjoint, launch=(("enable_fp_fusion", False), ("num_warps", self.warps)))
-        return _compiled(module, self.target, options)
+        return _compiled(module, text, self.target, options)
 
     def launch(self, compiled: Any, arguments: Sequence[Any], grid: tuple[int, ...] = (1,)) -> None:
         """Runs the PTX in the emulator."""
