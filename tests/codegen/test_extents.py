@@ -10,6 +10,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from sampling import at_night
 from weft import target as targets
 from weft.codegen import emit_llvm
 from weft.dtypes import float32, int32
@@ -45,13 +46,19 @@ def in_numpy(x: Any) -> tuple[Any, Any]:
     return less * (less * less).sum(axis=1, keepdims=True), (less * x).sum(axis=0)
 
 
+centred_of_any_length = weft.jit(do_not_specialize=("n",))(centred.fn)
+"""`centred`, compiled once for all lengths of rows."""
+
+
 @pytest.mark.parametrize("n", [1, 2, 16, 32, 64, 128, 256])
 @pytest.mark.parametrize("size", [256, 1024])
 def test_values(n: int, size: int) -> None:
-    """Nothing behind the end of a row is added, stored or changed."""
+    """Nothing behind the end of a row is added, stored or changed. By day tiles of 256 have kernels of their own for rows of 1
+    and of multiples of 16."""
+    kernel = centred if at_night() or size == 256 else centred_of_any_length
     x = RNG.integers(-4, 5, (6, n)).astype(np.float32)
     out, totals = np.full((7, n), 7, np.float32), np.full(n + 1, 7, np.float32)
-    centred[(1,)](x, out, totals, 6, n, KIND="", N=size)
+    kernel[(1,)](x, out, totals, 6, n, KIND="", N=size)
     expected, total = in_numpy(x)
     np.testing.assert_allclose(out[:6], expected, rtol=1e-5)
     np.testing.assert_allclose(totals[:n], total, rtol=1e-5, atol=1e-5)
@@ -81,6 +88,10 @@ def summed(x: Any, out: Any, totals: Any, m: Any, n: Any, KIND: tl.constexpr, N:
 KINDS = ["", "ones", "-0", "from -0", "from 3", "chosen", "infinite", "two ends", "maximum", "differences"]
 
 
+summed_of_any_length = weft.jit(do_not_specialize=("n",))(summed.fn)
+"""`summed`, compiled once for all lengths of rows."""
+
+
 def expected_of(kind: str, x: Any, size: int, first: float) -> tuple[Any, Any]:
     """As `summed`."""
     m, n = x.shape
@@ -105,7 +116,9 @@ def expected_of(kind: str, x: Any, size: int, first: float) -> tuple[Any, Any]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("values", ["numbers", "negative zeros"])
 def test_what_is_behind_the_end(kind: str, values: str) -> None:
-    """With the signs of zeros. A number times infinity is no zero."""
+    """With the signs of zeros. A number times infinity is no zero. By day every third kind has a kernel of its own for rows of
+    multiples of 16."""
+    kernel = summed if at_night() or kind in KINDS[::3] else summed_of_any_length
     m, size, first = 5, 512, np.inf if kind == "infinite" else 2.0
     for n in (5, 16, 64, 70, 128, 500, 512):
         x = np.full(m * n + m, -0.0, np.float32)
@@ -114,7 +127,7 @@ def test_what_is_behind_the_end(kind: str, values: str) -> None:
         rows = x[: m * n].reshape(m, n)
         out, totals = np.zeros(m, np.float32), np.zeros(size + 1, np.float32)
         totals[0] = first
-        summed[(1,)](x, out, totals, m, n, KIND=kind, N=size)
+        kernel[(1,)](x, out, totals, m, n, KIND=kind, N=size)
         with np.errstate(invalid="ignore"):
             sums, total = expected_of(kind, rows, size, first)
         for found, wanted in ((out, sums), (totals[1:], total)):
@@ -168,10 +181,14 @@ def doubled(
 
 DECIDED = ["", "flags", "columns", "two ends", "no mask"]
 DOUBLED = [*DECIDED, "no rows", "another end", "a hole"]
+doubled_of_any_size = weft.jit(do_not_specialize=("m", "n", "limit"))(doubled.fn)
+"""`doubled`, compiled once for all ends."""
 
 
 @pytest.mark.parametrize("kind", DOUBLED)
 def test_rows_that_end_at_each_place(kind: str) -> None:
+    """By day two kinds have kernels of their own for ends of 1 and of multiples of 16."""
+    kernel = doubled if at_night() or kind in ("", "two ends") else doubled_of_any_size
     rows, columns = 8, 128
     x = RNG.integers(-9, 10, (rows, columns)).astype(np.float32)
     flags = (np.arange(rows) % 3).astype(np.int32)
@@ -189,7 +206,7 @@ def test_rows_that_end_at_each_place(kind: str) -> None:
         (8, 200, 120),
     ]:
         out = np.full((rows + 1, columns), 7, np.float32)
-        doubled[(1,)](x, flags, out, m, n, limit, KIND=kind, M=rows, N=columns)
+        kernel[(1,)](x, flags, out, m, n, limit, KIND=kind, M=rows, N=columns)
         stored = (i < m) & (j < n)
         stored = (
             (flags[:, None] > 0) & (j < n) if kind == "flags" else stored | (j < n) if kind == "columns" else stored
