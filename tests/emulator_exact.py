@@ -21,8 +21,8 @@ class Shape:
     largest: Fraction
 
     @property
-    def smallest_normal(self) -> Fraction:
-        return power(self.least)
+    def smallest_normal(self) -> float:
+        return math.ldexp(1.0, self.least)
 
     @cached_property
     def top(self) -> tuple[int, int]:
