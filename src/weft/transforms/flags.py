@@ -46,7 +46,7 @@ def waits(root: Operation) -> bool:
 
 
 def _learns(op: Operation) -> bool:
-    if isinstance(op, tile.AtomicRmwOp | tile.AtomicCasOp) and op.result.first_use is None:
-        return False
     ordering = tile.ordering_of(op)
-    return ordering is not None and ordering.reads and ordering.acquires
+    if ordering is None or not (ordering.reads and ordering.acquires):
+        return False
+    return not (isinstance(op, tile.AtomicRmwOp | tile.AtomicCasOp) and op.result.first_use is None)

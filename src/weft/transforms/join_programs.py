@@ -93,16 +93,18 @@ MOST_BYTES: Final = 65536
 MOST_CARRIED: Final = 8192
 """The size of what a loop of a joined program may carry: it shares the first cache."""
 
-WHOLE: Final = (
-    tile.AtomicCasOp,
-    tile.PrintOp,
-    tile.AssertOp,
-    tile.AssemblyOp,
-    tile.BarrierOp,
-    tile.ClockOp,
-    tile.ProcessorOp,
-    tile.DotOp,
-    scf.WhileOp,
+WHOLE: Final = frozenset(
+    {
+        tile.AtomicCasOp,
+        tile.PrintOp,
+        tile.AssertOp,
+        tile.AssemblyOp,
+        tile.BarrierOp,
+        tile.ClockOp,
+        tile.ProcessorOp,
+        tile.DotOp,
+        scf.WhileOp,
+    }
 )
 """What a program does as a whole: effects whose order or number can be seen, and dots, which are nests of their own. Kernels with
 them are neither joined nor divided (`weft.transforms.split_sums`)."""
@@ -136,7 +138,7 @@ class JoinPrograms(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [f for f in op.ops if isinstance(f, func.FuncOp) and f.body.blocks]:
             atomics = [inner for inner in ops_in(kernel) if isinstance(inner, tile.AtomicRmwOp)]
-            if waits(kernel) or any(isinstance(inner, WHOLE) for inner in ops_in(kernel)):
+            if waits(kernel) or any(type(inner) in WHOLE for inner in ops_in(kernel)):
                 continue
             if any(atomic.result.first_use is not None for atomic in atomics):
                 continue

@@ -70,17 +70,17 @@ def rows_together(function: func.FuncOp, along: Mapping[SSAValue, int], width: i
     if not all(_is_plain(op) or _adds_columns(op) for op in function.body.block.ops):
         return 0
     stores = [op.pointer for op in ops_in(function) if isinstance(op, tile.StoreOp)]
-    if not stores or not all(pointer in along for pointer in stores):
+    tall = any(size > 1 for pointer in along for size in shape_of(pointer)[:-1])
+    if not stores or not tall or not all(pointer in along for pointer in stores):
         return 0
-    facts, longest, tall = analyse(function), 0, False
+    facts, longest = analyse(function), 0
     for pointer, axis in along.items():
         shape = shape_of(pointer)
         if axis != len(shape) - 1 or facts[pointer].contiguity[axis] < width:
             return 0
         longest = max(longest, width * dtype_of(pointer).itemsize)
-        tall = tall or any(size > 1 for size in shape[:-1])
     rows = [op.source for op in ops_in(function) if isinstance(op, tile.BroadcastOp) and shape_of(op.source)[-1] > 1]
-    if not tall or any(_operations(row) > CHEAP for row in rows) or not _is_apart(function):
+    if any(_operations(row) > CHEAP for row in rows) or not _is_apart(function):
         return 0
     return ROW // longest
 

@@ -60,7 +60,7 @@ MOST_PARTS: Final = 16
 SMALLEST: Final = 1 << 16
 """The elements of a part at least: reading them takes several times as long as waking a thread."""
 
-_REFUSED: Final = (*WHOLE, tile.AtomicRmwOp, scf.IfOp)
+_REFUSED: Final = WHOLE | {tile.AtomicRmwOp, scf.IfOp}
 
 
 class _Sum(NamedTuple):
@@ -98,7 +98,7 @@ def sums_of(kernel: func.FuncOp) -> int:
 def _only_loop(kernel: func.FuncOp) -> scf.ForOp | None:
     """The loop of a kernel that has one of the kind (rule 1)."""
     loops = [op for op in ops_in(kernel) if isinstance(op, scf.ForOp)]
-    if waits(kernel) or len(loops) != 1 or any(isinstance(op, _REFUSED) for op in ops_in(kernel)):
+    if waits(kernel) or len(loops) != 1 or any(type(op) in _REFUSED for op in ops_in(kernel)):
         return None
     (loop,) = loops
     step = defining_op(loop.step)

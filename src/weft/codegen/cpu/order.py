@@ -30,7 +30,7 @@ from weft.transforms.flags import waits
 
 FAR: Final = inf
 
-_SEEN: Final = (tile.AtomicRmwOp, tile.AtomicCasOp, tile.PrintOp, tile.AssertOp, tile.AssemblyOp)
+_SEEN: Final = frozenset({tile.AtomicRmwOp, tile.AtomicCasOp, tile.PrintOp, tile.AssertOp, tile.AssemblyOp})
 _SAME: Final = (
     tile.SplatOp,
     tile.ExpandDimsOp,
@@ -46,7 +46,7 @@ _SAME: Final = (
 def order_is_seen(kernel: func.FuncOp, options: Options) -> bool:
     """Whether one can tell in which order the programs of a kernel ran: it waits, prints, checks or asserts, or has assembly or
     atomics (sums of floats are rounded in that order). Such programs start in increasing order (docs/memory-model.md)."""
-    return options.checked or waits(kernel) or any(isinstance(op, _SEEN) for op in ops_in(kernel))
+    return options.checked or waits(kernel) or any(type(op) in _SEEN for op in ops_in(kernel))
 
 
 def y_first(kernel: func.FuncOp, options: Options) -> bool:
