@@ -70,14 +70,14 @@ product_of_any_size = weft.jit(do_not_specialize=("M",))(product.fn)
 )
 def test_rows_that_blocks_and_quarters_leave(name: str, tile: tuple[int, int, int], wrap: bool) -> None:
     """The first rows of programs that find the panel, and of those that fill it. 70 columns are no whole group, and 37 of the
-    depth no whole step: what lies behind is packed under masks."""
+    depth no whole step: what lies behind is packed under masks. The right operand is another one for each number of rows: else
+    a panel that is not filled has what an earlier launch left."""
     bm, bn, bk = tile
     dtype, result, sums = TYPES[name]
     random = np.random.default_rng(bm + bn)
     columns, depth = 70, 37
-    b = random.integers(-4, 5, (depth, columns)).astype(dtype)
     for rows in (1, 2, 4, 5, 8, 9, 12, 13, 16, 17, 33):
-        a = random.integers(-4, 5, (rows, depth)).astype(dtype)
+        a, b = (random.integers(-4, 5, shape).astype(dtype) for shape in ((rows, depth), (depth, columns)))
         c = np.full((rows, columns), 99, result)
         programs = weft.cdiv(rows, bm) * weft.cdiv(columns, bn)
         # by day one type has a kernel of its own for a single row, and for whole groups of 16

@@ -23,6 +23,11 @@ UNROLL: Final = 4
 
 PANEL_BYTES: Final = 1 << 18
 """What a panel takes at most, unless one step takes more: two are in the second-level cache while they are multiplied."""
+
+_PAIRED: Final = 256
+"""The least bits of vectors that are multiplied in pairs even where a register of the tile, of `CpuTarget.lanes`, has more:
+float64 on AVX2 took 1.07 times as long by fours, of which sums of few rows fit 16 registers."""
+
 DEEPEST: Final = 2048
 """The greatest depth of a panel, in elements, unless one step takes more."""
 SLOTS_BYTES: Final = 18 << 20
@@ -141,7 +146,8 @@ def _panels(dot: tile.DotOp, instruction: Product, depth: int, vector_bits: int)
     """The panels of a dot's operands. Vectors are multiplied in pairs of columns' vectors, where the tile is as wide."""
     lanes = layout_of(dot.acc).in_size("lane")
     pair = 2 * (instruction.bits or vector_bits) // dtype_of(dot.acc).bits
-    across = lanes if instruction.rows else max(lanes, pair)
+    exact = instruction is FMA and vector_bits >= _PAIRED
+    across = lanes if instruction.rows else pair if exact else max(lanes, pair)
     return (
         Panel(1, depth, 0 if _by_rows(dot) else lanes, unsigned=instruction.unsigned),
         Panel(0, depth, min(shape_of(dot.b)[1], across), instruction.group),

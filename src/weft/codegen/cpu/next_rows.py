@@ -26,8 +26,8 @@ LINE: Final = 64
 
 @dataclass(frozen=True)
 class NextRows:
-    """Blocks of so many ``rows``, a power of two, of which each begins ``pitch`` bytes behind the one before, at a line; a step
-    reads ``stretch`` bytes of each."""
+    """Blocks of so many ``rows``, of which each begins ``pitch`` bytes behind the one before, at a line; a step reads ``stretch``
+    bytes of each."""
 
     rows: int
     pitch: int
@@ -36,7 +36,7 @@ class NextRows:
     @property
     def _together(self) -> int:
         """Rows that a step prefetches."""
-        return max(1, self.rows * self.stretch // LINE)
+        return max(1, -(-self.rows * self.stretch // LINE))
 
     def after(self, builder: ir.IRBuilder, row: ir.Value, wanted: ir.Value) -> ir.Value:
         """The first row of the block that is multiplied after the one at a row: of the first block behind the last whole one of
@@ -48,7 +48,7 @@ class NextRows:
 
     def fetch(self, builder: ir.IRBuilder, first: ir.Value, step: ir.Value) -> None:
         """Prefetches what a step has to of the rows, whose first begins at a pointer."""
-        turn = builder.and_(step, ir.Constant(I64, self.rows // self._together - 1))
+        turn = builder.urem(step, ir.Constant(I64, -(-self.rows // self._together)))
         offset = builder.add(
             builder.mul(step, ir.Constant(I64, self.stretch)),
             builder.mul(turn, ir.Constant(I64, self._together * self.pitch)),

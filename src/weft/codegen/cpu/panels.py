@@ -134,10 +134,10 @@ def _write(registers: Registers, op: PackOp, first: RegisterIndex, bits: list[in
     if bits:
         vectors = interleaved(builder, vectors, element.size)
     pieces = max(1, lanes // panel.width) if panel.width else 1
-    held = len(vectors) // pieces
-    align = min(_LINE, element.size * lanes * held)
+    whole, held = concatenated(builder, vectors), lanes * len(vectors) // pieces
+    align = min(_LINE, element.size * held)
     for i in range(pieces):
-        piece = concatenated(builder, vectors[i * held : (i + 1) * held])
+        piece = shuffle(builder, whole, range(i * held, (i + 1) * held)) if pieces > 1 else whole
         further = ir.Constant(I64, i * panel.width * panel.depth * element.size)
         builder.store(piece, builder.gep(place, [further], source_etype=I8) if i else place, align=align)
     if registers.packed is not None:

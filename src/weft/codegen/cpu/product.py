@@ -33,7 +33,7 @@ from typing import Final
 from llvmlite import ir
 
 from weft.codegen.cpu.buffers import Buffer
-from weft.codegen.cpu.counted import over_blocks, over_steps
+from weft.codegen.cpu.counted import over_blocks, over_steps, rounded_up
 from weft.codegen.cpu.fill_panels import fill_group, prepare
 from weft.codegen.cpu.filling_groups import TOGETHER, GroupFilling, Packed
 from weft.codegen.cpu.microkernel import RegisterBlock
@@ -50,6 +50,10 @@ from weft.transforms.factors import UNROLL
 _LATENCY: Final = 4
 """The least sums of a block: a multiply-add takes 4 cycles, and some machines begin one in each."""
 
+TALL: Final = 6
+"""The rows of a block of two vectors across, twelve sums, where a machine has 16 vector registers. Eight sums of four rows are
+all that two units have under way: one that waits for a load is late. Three such blocks are two tall ones, and the rows that a
+tile or a mask leaves of twelve are in blocks of four."""
 
 _LONG: Final = 512
 _UNROLL_LONG: Final = 2
@@ -129,9 +133,10 @@ class Product:
             for part, over in self._parts(stale):
                 with over as row:
                     following, fill = None, None
-                    if part is self:
-                        following = self._following(row)
-                        fill = None if filling is None else partial(self._filled, filling, j, excess)
+                    if part.block.rows >= self.block.rows:
+                        following = part._following(row)
+                    if part is self and filling is not None:
+                        fill = partial(self._filled, filling, j, excess)
                     if fetch is not None:
                         fetch(row, self._times(j, width), (part.block.rows, width))
                     part._block(row, b, self._at(c, self._times(row, self.n)), excess, following, stale, fill)
@@ -181,9 +186,20 @@ class Product:
         return result[:many]
 
     def _parts(self, stale: ir.Value | None) -> Iterator[tuple[Product, AbstractContextManager[ir.Value | None]]]:
-        """The rows that are wanted, in blocks and, where at most half a block is left, in blocks of fewer rows: the kernel for
-        such blocks, and a loop over the first rows of them. Where the panel is ``stale``, the first block fills it."""
+        """The rows that are wanted: kernels for blocks, and loops over the first rows of these. Where at most half a block is
+        left, it is in blocks of fewer rows. Tall blocks come behind the others. Where the panel is ``stale``, the first block
+        fills it, which is one of `block`."""
         builder, rows, rest = self.builder, self.block.rows, self._rest()
+        tall = self._tall()
+        if tall is not None:
+            wanted = rounded_up(self._registers, self.wanted[0], rows)
+            left = builder.urem(wanted, ir.Constant(I64, 2 * TALL))
+            if stale is not None:
+                none = builder.icmp_unsigned("==", left, ir.Constant(I64, 0))
+                left = builder.select(builder.and_(stale, none), ir.Constant(I64, 2 * TALL), left)
+            yield self, over_steps(self._registers, ir.Constant(I64, 0), left, rows)
+            yield tall, over_steps(self._registers, left, wanted, TALL)
+            return
         if rest is None:
             yield self, self._over_rows()
             return
@@ -195,6 +211,17 @@ class Product:
             whole = intrinsic(builder, "umax", [whole, least])
         yield self, over_steps(self._registers, ir.Constant(I64, 0), whole, rows)
         yield rest, over_steps(self._registers, whole, wanted, rest.block.rows)
+
+    def _tall(self) -> Product | None:
+        """The kernel for blocks of `TALL` rows. None where blocks are no pairs of vectors, where each addition needs a register
+        for its product, where a tile has fewer rows than two such blocks, and where the left panel has rows in groups, of which
+        a tall block would be in two."""
+        added = self.dtype.is_integer or self.product.group > 1
+        if added or self.left.width or (self.block.rows, self.block.columns) != (4, 2) or self.m < 2 * TALL:
+            return None
+        part = copy(self)
+        part.block, part.unroll = replace(self.block, rows=TALL), _UNROLL_LONG
+        return part
 
     def _rest(self) -> Product | None:
         """The kernel for rows that are left over, a quarter of a block at a time, or an eighth where more chains of sums give the
