@@ -1,7 +1,8 @@
 """Matrix products and attention, whose loops of dots weft multiplies over packed panels.
 
 ``wrapped`` rows are in the form of Triton's tutorial: offsets of rows and columns modulo the sizes, masks along the depth alone.
-Operands are small whole numbers, so that all sums are exact, except those of attention.
+Operands are small whole numbers, so that all sums are exact, except those of attention. Those of int8 are any: a product by
+instructions that saturate is another one.
 """
 
 from __future__ import annotations
@@ -61,11 +62,16 @@ TYPES = {
 """Of the left operand, the right one and the result, and the type of the sums."""
 
 
-def whole(dtype: type, *shape: int) -> Array:
-    """Whole numbers from -3 to 3, the same in every run."""
+def whole(dtype: type, *shape: int, most: int = 3) -> Array:
+    """Whole numbers from ``-most`` to ``most``, the same in every run."""
     out = aligned(shape, dtype)
-    out[...] = np.random.default_rng(math.prod(shape)).integers(-3, 4, shape).astype(dtype)
+    out[...] = np.random.default_rng(math.prod(shape)).integers(-most, most + 1, shape).astype(dtype)
     return out
+
+
+def by_float64(a: Array, b: Array) -> Array:
+    """The product of integers by BLAS: float64 holds all sums of products of 8 bits."""
+    return a.astype(np.float64) @ b.astype(np.float64)
 
 
 def torch_product(name: str, a: Array, b: Array) -> dict[str, Runner]:
@@ -87,7 +93,7 @@ def torch_product(name: str, a: Array, b: Array) -> dict[str, Runner]:
 def product(label: str, name: str, m: int, n: int, k: int, *, wrap: bool):
     def build(_: Baseline | None) -> Row:
         left, right, out_dtype, sums = TYPES[name]
-        a, b = whole(left, m, k), whole(right, k, n)
+        a, b = (whole(*each, most=127 if name == "int8" else 3) for each in ((left, m, k), (right, k, n)))
         exact = a.astype(np.float64) @ b.astype(np.float64)
 
         def run(out, bm, bn, bk):
@@ -98,8 +104,10 @@ def product(label: str, name: str, m: int, n: int, k: int, *, wrap: bool):
         peers = torch_product(name, a, b)
         if name in ("float32", "float64", "int8-float32"):
             peers |= with_numpy((m, n), lambda out: np.matmul(a.astype(right, copy=False), b, out=out), out_dtype)
-        if name in ("float32", "bfloat16"):
-            peers |= with_jax(lambda x, y: x @ y, a, b) if jax is not None else {}
+        if name == "int8":
+            peers |= with_numpy((m, n), lambda out: np.copyto(out, by_float64(a, b), casting="unsafe"), out_dtype)
+        if name in ("float32", "bfloat16", "int8") and jax is not None:
+            peers |= with_jax(lambda x, y: jax.numpy.matmul(x, y, preferred_element_type=out_dtype), a, b)
         rounded = exact.astype(out_dtype).astype(np.float64)
         return Row(label, rounded, tiled(TILES, (m, n), run, out_dtype), peers, flops=2 * m * n * k, exact=True)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
 import sys
+import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 from solver_kernels import ROOT, imported
@@ -114,6 +117,28 @@ def test_matrix() -> None:
     assert re.search(r"\| 16x16: \d+\.\d\d, 64x16: .*128x32: \d+\.\d\d \| \d+\.\d\d \| (\d+%)? ?\|$", rows[0])
     assert "1 cores" in out
     assert re.search(r"6 cells, geometric mean \d+\.\d\d", out)
+
+
+def test_the_matrix_times_no_peer_that_computes_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer of another result is left out, and named. A result of weft's that is wrong is an error."""
+    imported("benchmarks", "machine")
+    rows = imported("benchmarks/matrix", "rows")
+    spec = importlib.util.spec_from_file_location("matrix", ROOT / "benchmarks" / "matrix" / "__main__.py")
+    assert spec is not None and spec.loader is not None
+    matrix = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "matrix", matrix)  # where dataclasses look up their annotations
+    spec.loader.exec_module(matrix)
+
+    def runner(value: int) -> object:
+        return rows.Runner(lambda: None, lambda: np.full(4, value, np.int32))
+
+    peers = {"right": runner(7), "saturating": runner(6)}
+    row = rows.Row("sums", np.full(4, 7.0), {"16": runner(7)}, peers, exact=True)
+    found = matrix.measure(row, 1, None, matrix.Stopwatch(time.perf_counter, 0))
+    assert (list(found.peers), found.wrong) == (["right"], ["saturating"])
+    assert "| sums | right 0 us; saturating left out: another result | 16: " in matrix.markdown([found])
+    with pytest.raises(ArithmeticError, match="^sums: 16 is off by up to 2.0$"):
+        matrix.check(rows.Row("sums", np.full(4, 9.0), {"16": runner(7)}, {}, exact=True))
 
 
 def test_matrix_names_unknown_rows() -> None:
