@@ -62,7 +62,7 @@ def compiled(rows: NextRows) -> tuple[object, Callable[[int, int], None], Callab
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4, 6, 8, 16])
-@pytest.mark.parametrize("stretch", [16, 32])
+@pytest.mark.parametrize("stretch", [8, 16, 32])
 def test_each_line_of_each_row_is_fetched_once(rows: int, stretch: int) -> None:
     """In the steps that read the same line, each as many rows. Where that is more than there are, some are fetched again."""
     pitch, first = 320, 1 << 20

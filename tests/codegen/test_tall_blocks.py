@@ -109,7 +109,11 @@ def sums_of(text: str) -> set[tuple[int, str]]:
 )
 def test_products_with_tall_blocks(dtype: Any, sums: Any, tile: tuple[int, int, int], expected: Any) -> None:
     """Pairs of vectors across, also of float64, of whose numbers a tile's register has four vectors."""
-    assert sums_of(text_of(dtype, sums, tile, AVX2)) == expected
+    text = text_of(dtype, sums, tile, AVX2)
+    assert sums_of(text) == expected
+    assert re.findall(r"urem i64 %\S+, (\d+)", text).count("12") == 1, (
+        "two blocks at a time: what is left is whole blocks of four"
+    )
 
 
 def test_products_without() -> None:

@@ -26,8 +26,8 @@ LINE: Final = 64
 
 @dataclass(frozen=True)
 class NextRows:
-    """Blocks of so many ``rows``, of which each begins ``pitch`` bytes behind the one before, at a line; a step reads ``stretch``
-    bytes of each."""
+    """Blocks of so many ``rows``, 6 or a power of two, of which each begins ``pitch`` bytes behind the one before, at a line; a
+    step reads ``stretch`` bytes of each, a power of two."""
 
     rows: int
     pitch: int
@@ -48,7 +48,7 @@ class NextRows:
 
     def fetch(self, builder: ir.IRBuilder, first: ir.Value, step: ir.Value) -> None:
         """Prefetches what a step has to of the rows, whose first begins at a pointer."""
-        turn = builder.urem(step, ir.Constant(I64, -(-self.rows // self._together)))
+        turn = builder.urem(step, ir.Constant(I64, self.rows // self._together))
         offset = builder.add(
             builder.mul(step, ir.Constant(I64, self.stretch)),
             builder.mul(turn, ir.Constant(I64, self._together * self.pitch)),

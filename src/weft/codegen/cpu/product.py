@@ -51,14 +51,15 @@ _LATENCY: Final = 4
 """The least sums of a block: a multiply-add takes 4 cycles, and some machines begin one in each."""
 
 TALL: Final = 6
-"""The rows of a block of two vectors across, twelve sums, where a machine has 16 vector registers. Eight sums of four rows are
-all that two units have under way: one that waits for a load is late. Three such blocks are two tall ones, and the rows that a
-tile or a mask leaves of twelve are in blocks of four."""
+"""The rows of a block of two vectors across, twelve sums, where a machine has 16 vector registers. Eight sums, of four rows, are
+all that two units have under way: one that waits for a load is late. Three blocks of four rows are two tall ones. What a tile
+or a mask leaves of twelve rows is in blocks of four."""
 
 _LONG: Final = 512
 _UNROLL_LONG: Final = 2
 """The words that a multiplication by vectors of so many bits goes through at once, in the place of `UNROLL`. On Zen 4 products
-took as long with 1, 2 and 4, and LLVM 2 of 60 ms less with 2. With 2, those by shorter vectors took up to 1.07 times as long."""
+took as long with 1, 2 and 4, and LLVM 2 of 60 ms less with 2. With 2, those by shorter vectors took up to 1.07 times as long;
+in tall blocks they took as long."""
 
 
 def product_block(target: CpuTarget, dtype: DType, m: int, width: int, bits: int = 0) -> RegisterBlock:
@@ -96,7 +97,8 @@ class Product:
         self.product = product = PRODUCTS[op.instruction.data]
         self.neighbours = product.group * _WORD // product.bytes if product.bytes else 1
         self.left, self.right = (replace(panel, depth=panel.depth // self.neighbours, group=1) for panel in op.panels)
-        self.block = product_block(registers.target, self.dtype, self.m, self.right.width, product.bits)
+        self.block = self._short = product_block(registers.target, self.dtype, self.m, self.right.width, product.bits)
+        self._tall = self._takes_tall_blocks()
         self.c = result.pointer
         self.a, self.b = (self.builder.inttoptr(registers.scalar(v), POINTER) for v in (op.left, op.right))
         self.wanted = registers.scalar(op.rows), registers.scalar(op.columns)
@@ -105,7 +107,17 @@ class Product:
         self.vector = ir.VectorType(self.element, self.block.lanes)
         self._align = min(64, self.dtype.itemsize * self.block.lanes)
         self._start = Beginning(registers, start)
+        if self._tall:
+            self.block, self.unroll = replace(self.block, rows=TALL), _UNROLL_LONG
         self.word: ir.Type = self.element if product.group == 1 else I32
+
+    def _takes_tall_blocks(self) -> bool:
+        """Whether blocks have `TALL` rows. Not where they are no pairs of vectors, where each addition needs a register for its
+        product, where a tile has fewer rows than two such blocks, and where the left panel has rows in groups, of which a tall
+        block would be in two."""
+        added = self.dtype.is_integer or self.product.group > 1
+        pairs = (self.block.rows, self.block.columns) == (4, 2)
+        return pairs and not added and not self.left.width and self.m >= 2 * TALL
 
     def _at(self, pointer: ir.Value, offset: ir.Value | None, const: int = 0) -> ir.Value:
         """``offset + const`` sums or words further."""
@@ -133,10 +145,9 @@ class Product:
             for part, over in self._parts(stale):
                 with over as row:
                     following, fill = None, None
-                    if part.block.rows >= self.block.rows:
-                        following = part._following(row)
-                    if part is self and filling is not None:
-                        fill = partial(self._filled, filling, j, excess)
+                    if part is self:
+                        following = self._following(row)
+                        fill = None if filling is None else partial(self._filled, filling, j, excess)
                     if fetch is not None:
                         fetch(row, self._times(j, width), (part.block.rows, width))
                     part._block(row, b, self._at(c, self._times(row, self.n)), excess, following, stale, fill)
@@ -186,47 +197,34 @@ class Product:
         return result[:many]
 
     def _parts(self, stale: ir.Value | None) -> Iterator[tuple[Product, AbstractContextManager[ir.Value | None]]]:
-        """The rows that are wanted: kernels for blocks, and loops over the first rows of these. Where at most half a block is
-        left, it is in blocks of fewer rows. Tall blocks come behind the others. Where the panel is ``stale``, the first block
-        fills it, which is one of `block`."""
+        """The rows that are wanted, in blocks and, where at most half a block is left, or less than two tall ones, in blocks of
+        fewer rows: the kernel for such blocks, and a loop over the first rows of them. Where the panel is ``stale``, the first
+        block fills it."""
         builder, rows, rest = self.builder, self.block.rows, self._rest()
-        tall = self._tall()
-        if tall is not None:
-            wanted = rounded_up(self._registers, self.wanted[0], rows)
-            left = builder.urem(wanted, ir.Constant(I64, 2 * TALL))
-            if stale is not None:
-                none = builder.icmp_unsigned("==", left, ir.Constant(I64, 0))
-                left = builder.select(builder.and_(stale, none), ir.Constant(I64, 2 * TALL), left)
-            yield self, over_steps(self._registers, ir.Constant(I64, 0), left, rows)
-            yield tall, over_steps(self._registers, left, wanted, TALL)
-            return
         if rest is None:
             yield self, self._over_rows()
             return
         wanted = self.wanted[0]
-        up = builder.add(wanted, ir.Constant(I64, rows // 2 - 1))
-        whole = builder.and_(up, ir.Constant(I64, -rows))
+        if self._tall:
+            wanted = rounded_up(self._registers, wanted, rest.block.rows)
+            whole = builder.sub(wanted, builder.urem(wanted, ir.Constant(I64, 2 * TALL)))
+        else:
+            up = builder.add(wanted, ir.Constant(I64, rows // 2 - 1))
+            whole = builder.and_(up, ir.Constant(I64, -rows))
         if stale is not None:
             least = builder.select(stale, ir.Constant(I64, rows), ir.Constant(I64, 0))
             whole = intrinsic(builder, "umax", [whole, least])
         yield self, over_steps(self._registers, ir.Constant(I64, 0), whole, rows)
         yield rest, over_steps(self._registers, whole, wanted, rest.block.rows)
 
-    def _tall(self) -> Product | None:
-        """The kernel for blocks of `TALL` rows. None where blocks are no pairs of vectors, where each addition needs a register
-        for its product, where a tile has fewer rows than two such blocks, and where the left panel has rows in groups, of which
-        a tall block would be in two."""
-        added = self.dtype.is_integer or self.product.group > 1
-        if added or self.left.width or (self.block.rows, self.block.columns) != (4, 2) or self.m < 2 * TALL:
-            return None
-        part = copy(self)
-        part.block, part.unroll = replace(self.block, rows=TALL), _UNROLL_LONG
-        return part
-
     def _rest(self) -> Product | None:
         """The kernel for rows that are left over, a quarter of a block at a time, or an eighth where more chains of sums give the
         same. It goes one step of the depth at a time: its few sums wait for additions, and not for the loop. None where all rows
-        are wanted, or where its sums would be too few."""
+        are wanted, or where its sums would be too few. The rows that tall blocks leave are in others."""
+        if self._tall:
+            part = copy(self)
+            part.block, part.unroll = self._short, UNROLL
+            return part
         rows = max(1, self.block.rows // 8)
         chains = -(-_LATENCY // (rows * self.block.columns))
         if not self.dtype.is_integer or self.product.square or self.unroll % chains:
