@@ -160,6 +160,7 @@ def test_columns_that_wrap_around(differ: Differential, at: CpuTarget, way: str)
         assert np.array_equal(out, a.astype(np.int64) @ right), (columns, shift)
 
 
+@pytest.mark.parametrize("differ", ["native"], indirect=True)
 def test_addresses_take_no_memory(differ: Differential) -> None:
     """Remainders are kept for each column: 512 bytes, and not an address of 8 bytes for each of 64 x 128 elements."""
     number, a, b, c = np.int32(1), np.zeros(1, np.int8), np.zeros(1, np.int8), np.zeros(1, np.int32)
