@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import weft.language as tl
 from host_targets import compiled_for
 from sampling import at_night
 from weft import target as targets
-from weft.codegen import lay_out
+from weft.codegen import emit_llvm, lay_out
 from weft.codegen.cpu.accumulate import Accumulation, accumulation_of
 from weft.codegen.cpu.cost import Costs
 from weft.codegen.cpu.fusion import Fusion
@@ -25,6 +26,7 @@ from weft.dtypes import DType, float16, float32, float64, int32
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
 from weft.options import Options
+from weft.target import CpuTarget
 from weft.transforms.axis import analyse, base_arguments
 
 pytestmark = pytest.mark.jit
@@ -464,6 +466,23 @@ def test_rows_of_some_length_are_walked_alone(bn: int, tuning: str, monkeypatch:
         left = padded.shape[1] // 16 % 4 if bn == 16 else 4 if n % 64 else 0  # what a mask cuts off is added in a loop
         rest = in_halves(left) if bn == 16 else [0] * left
         assert np.array_equal(out, added(padded, 16, 4, rest) if lone else added(padded, 16, 1)), n
+
+
+@pytest.mark.parametrize(("bn", "loops"), [(64, []), (256, [8]), (1024, [8])])
+def test_one_test_of_the_masks_of_a_tile(bn: int, loops: list[int]) -> None:
+    """Tiles of more registers than accumulators are added in a loop without branches, four registers to each of both sums, where
+    no mask cuts any of them off."""
+    pointer, number = PointerArgument(float32, aligned=True), ScalarArgument(int32)
+    signature: dict[str, Argument] = {
+        **dict.fromkeys(("a", "out"), pointer),
+        **dict.fromkeys(("m", "first", "end"), number),
+    }
+    signature |= {"BM": ConstantArgument(16), "BN": ConstantArgument(bn)}
+    target = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f,+avx512bw,+avx512vl", 512)
+    text = emit_llvm(build_module(KernelFunction(sums_of.fn), signature), target, Options(disjoint=True))
+    blocks = re.findall(r'^"?([^\s"]+)"?:\n((?:  .*\n)+)', text, re.M)
+    alone = [body.count("fadd") for name, body in blocks if f'label %"{name}"' in body and "fadd" in body]
+    assert alone == loops
 
 
 @pytest.mark.parametrize(("bm", "bn"), [(16, 16), (4, 256), (8, 32)])
