@@ -15,6 +15,7 @@ from xdsl.dialects import scf
 
 import weft
 import weft.language as tl
+from product_kernels import product, twice, whole
 from sampling import at_night, grid
 from weft import dtypes
 from weft.codegen import emit_llvm, lay_out
@@ -29,28 +30,6 @@ from weft.options import Options
 from weft.target import CpuTarget
 
 pytestmark = pytest.mark.jit
-
-
-@weft.jit
-def product(
-    a: Any, b: Any, c: Any, M: Any, N: Any, K: Any,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WRAP: tl.constexpr, SUMS: tl.constexpr,
-) -> None:  # fmt: skip
-    tiles = tl.cdiv(N, BN)
-    m = tl.program_id(0) // tiles * BM + tl.arange(0, BM)
-    n = tl.program_id(0) % tiles * BN + tl.arange(0, BN)
-    k = tl.arange(0, BK)
-    row, column = (m % M, n % N) if WRAP else (m, n)
-    total = tl.zeros((BM, BN), SUMS)
-    for at in range(0, K, BK):
-        depth = at + k
-        left, right = (depth < K)[None, :], (depth < K)[:, None]
-        if not WRAP:
-            left, right = left & (m < M)[:, None], right & (n < N)[None, :]
-        x = tl.load(a + row[:, None] * K + depth[None, :], mask=left, other=0)
-        y = tl.load(b + depth[:, None] * N + column[None, :], mask=right, other=0)
-        total = tl.dot(x, y, total)
-    tl.store(c + m[:, None] * N + n[None, :], total, mask=(m < M)[:, None] & (n < N)[None, :])
 
 
 TYPES: dict[str, tuple[Any, Any, Any]] = {
@@ -84,29 +63,6 @@ def test_rows_that_blocks_and_quarters_leave(name: str, tile: tuple[int, int, in
         kernel = product if at_night() or name == "float32" else product_of_any_size
         kernel[(programs,)](a, b, c, rows, columns, depth, BM=bm, BN=bn, BK=bk, WRAP=wrap, SUMS=sums)
         np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64), err_msg=f"{rows} rows")
-
-
-@weft.jit
-def whole(a: Any, b: Any, c: Any, K: Any, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr) -> None:
-    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
-    total = tl.zeros((M, N), tl.float32)
-    for at in range(0, K, BK):
-        x = tl.load(a + m[:, None] * K + (at + k)[None, :])
-        total = tl.dot(x, tl.load(b + (at + k)[:, None] * N + n[None, :]), total)
-    tl.store(c + m[:, None] * N + n[None, :], total)
-
-
-@weft.jit
-def twice(a: Any, b: Any, c: Any, K: Any, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr) -> None:
-    """Both products have the same right operand."""
-    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
-    first, second = tl.zeros((M, N), tl.float32), tl.zeros((M, N), tl.float32)
-    for at in range(0, K, BK):
-        right = tl.load(b + (at + k)[:, None] * N + n[None, :])
-        first = tl.dot(tl.load(a + m[:, None] * K + (at + k)[None, :]), right, first)
-        second = tl.dot(tl.load(a + (m + M)[:, None] * K + (at + k)[None, :]), right, second)
-    tl.store(c + m[:, None] * N + n[None, :], first)
-    tl.store(c + (m + M)[:, None] * N + n[None, :], second)
 
 
 TARGET = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f,+avx512bw,+avx512vl", 512)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import product_kernels
 import weft
 import weft.language as tl
 from host_targets import compiled_for
@@ -25,30 +26,6 @@ AVX2 = CpuTarget("x86_64-unknown-linux-gnu", "haswell", "+avx,+avx2,+fma,+f16c,+
 
 
 @weft.jit
-def product(
-    a: Any, b: Any, c: Any, M: Any, N: Any, K: Any,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, MASKED: tl.constexpr, SUMS: tl.constexpr,
-) -> None:  # fmt: skip
-    """Programs go down a column of tiles: the first fills the right panel, the others find it."""
-    tiles = tl.cdiv(M, BM)
-    m = tl.program_id(0) % tiles * BM + tl.arange(0, BM)
-    n = tl.program_id(0) // tiles * BN + tl.arange(0, BN)
-    k = tl.arange(0, BK)
-    total = tl.zeros((BM, BN), SUMS)
-    for at in range(0, K, BK):
-        left, right = ((at + k) < K)[None, :], ((at + k) < K)[:, None]
-        if MASKED:
-            left, right = left & (m < M)[:, None], right & (n < N)[None, :]
-        x = tl.load(a + m[:, None] * K + (at + k)[None, :], mask=left, other=0)
-        y = tl.load(b + (at + k)[:, None] * N + n[None, :], mask=right, other=0)
-        total = tl.dot(x, y, total)
-    if MASKED:
-        tl.store(c + m[:, None] * N + n[None, :], total, mask=(m < M)[:, None] & (n < N)[None, :])
-    else:
-        tl.store(c + m[:, None] * N + n[None, :], total)
-
-
-@weft.jit
 def turned(a: Any, b: Any, c: Any, K: Any, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr) -> None:
     """The left operand's columns lie in memory one behind the other."""
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
@@ -59,18 +36,10 @@ def turned(a: Any, b: Any, c: Any, K: Any, M: tl.constexpr, N: tl.constexpr, BK:
     tl.store(c + m[:, None] * N + n[None, :], total)
 
 
-@weft.jit
-def two(a: Any, b: Any, c: Any, N: tl.constexpr, M: tl.constexpr, K: tl.constexpr) -> None:
-    """Two products by one right operand, whose panel is filled before both."""
-    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
-    first, second = tl.zeros((M, N), tl.float32), tl.zeros((M, N), tl.float32)
-    for at in range(0, 4 * K, K):
-        right = tl.load(b + (at + k)[:, None] * N + n[None, :])
-        first = tl.dot(tl.load(a + m[:, None] * (4 * K) + (at + k)[None, :]), right, first)
-        second = tl.dot(tl.load(a + (M + m)[:, None] * (4 * K) + (at + k)[None, :]), right, second)
-    tl.store(c + m[:, None] * N + n[None, :], first)
-    tl.store(c + (M + m)[:, None] * N + n[None, :], second)
-
+product, whole, twice = (
+    weft.jit(each.fn) for each in (product_kernels.product, product_kernels.whole, product_kernels.twice)
+)
+"""Kernels of their own, which are compiled for AVX2 alone."""
 
 TYPES: dict[str, tuple[Any, Any, Any]] = {
     "float32": (np.float32, np.float32, tl.float32),
@@ -81,7 +50,7 @@ TYPES: dict[str, tuple[Any, Any, Any]] = {
 
 
 def text_of(dtype: Any, sums: Any, tile: tuple[int, int, int], target: CpuTarget) -> str:
-    constants = dict(zip(("BM", "BN", "BK"), tile, strict=True)) | {"MASKED": True, "SUMS": sums}
+    constants = dict(zip(("BM", "BN", "BK"), tile, strict=True)) | {"WRAP": False, "SUMS": sums}
     signature: dict[str, Argument] = {
         **dict.fromkeys("ab", PointerArgument(dtype, aligned=True)),
         "c": PointerArgument(sums, aligned=True),
@@ -143,7 +112,7 @@ def test_each_number_of_rows(avx2: None, name: str, tile: tuple[int, int, int]) 
     bm, bn, bk = tile
     random = np.random.default_rng(bm)
     columns, depth = 40, 45
-    constants = dict(BM=bm, BN=bn, BK=bk, MASKED=True, SUMS=sums)
+    constants = dict(BM=bm, BN=bn, BK=bk, WRAP=False, SUMS=sums)
     for rows in range(1, bm + 18):
         a, b = (random.integers(0, 5, shape).astype(dtype) for shape in ((rows, depth), (depth, columns)))
         c = np.full((rows + 1, columns), 99, result)
@@ -155,15 +124,14 @@ def test_each_number_of_rows(avx2: None, name: str, tile: tuple[int, int, int]) 
 
 @pytest.mark.jit
 @pytest.mark.parametrize("bm", [16, 32, 64])
-@pytest.mark.parametrize("name", ["float32", "float64"])
-def test_whole_tiles(avx2: None, name: str, bm: int) -> None:
-    """Tiles of which all rows are wanted: of 16, 32 and 64 twelve leave four and eight."""
-    dtype, result, sums = TYPES[name]
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_whole_tiles(avx2: None, dtype: Any, bm: int) -> None:
+    """Tiles of which all rows are wanted: of 16, 32 and 64 twelve leave four and eight. The second program finds the panel."""
     random = np.random.default_rng(bm)
     a, b = (random.integers(-4, 5, shape).astype(dtype) for shape in ((2 * bm, 48), (48, 32)))
-    c = np.full((2 * bm, 32), 99, result)
-    product[(4,)](a, b, c, 2 * bm, 32, 48, BM=bm, BN=16, BK=16, MASKED=False, SUMS=sums)
-    np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))
+    c = np.full((2 * bm, 32), 99, dtype)
+    whole[(2,)](a, b, c, 48, M=bm, N=32, BK=16)
+    np.testing.assert_array_equal(c, a @ b)
 
 
 @pytest.mark.jit
@@ -173,7 +141,7 @@ def test_sums_of_several_panels(avx2: None, rows: int) -> None:
     random = np.random.default_rng(rows)
     a, b = (random.integers(-2, 3, shape).astype(np.float32) for shape in ((rows, 2100), (2100, 16)))
     c = np.full((rows, 16), 99, np.float32)
-    product[(weft.cdiv(rows, 32),)](a, b, c, rows, 16, 2100, BM=32, BN=16, BK=64, MASKED=True, SUMS=tl.float32)
+    product[(weft.cdiv(rows, 32),)](a, b, c, rows, 16, 2100, BM=32, BN=16, BK=64, WRAP=False, SUMS=tl.float32)
     np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))
 
 
@@ -192,5 +160,5 @@ def test_a_panel_that_was_filled_before(avx2: None) -> None:
     random = np.random.default_rng(0)
     a, b = (random.integers(-4, 5, shape).astype(np.float32) for shape in ((64, 64), (64, 32)))
     c = np.full((64, 32), 99, np.float32)
-    two[(1,)](a, b, c, N=32, M=32, K=16)
+    twice[(1,)](a, b, c, 64, M=32, N=32, BK=16)
     np.testing.assert_array_equal(c, a @ b)

@@ -146,8 +146,8 @@ def _panels(dot: tile.DotOp, instruction: Product, depth: int, vector_bits: int)
     """The panels of a dot's operands. Vectors are multiplied in pairs of columns' vectors, where the tile is as wide."""
     lanes = layout_of(dot.acc).in_size("lane")
     pair = 2 * (instruction.bits or vector_bits) // dtype_of(dot.acc).bits
-    exact = instruction is FMA and vector_bits >= _PAIRED
-    across = lanes if instruction.rows else pair if exact else max(lanes, pair)
+    least = 0 if instruction is FMA and vector_bits >= _PAIRED else lanes
+    across = lanes if instruction.rows else max(least, pair)
     return (
         Panel(1, depth, 0 if _by_rows(dot) else lanes, unsigned=instruction.unsigned),
         Panel(0, depth, min(shape_of(dot.b)[1], across), instruction.group),

@@ -50,7 +50,7 @@ from weft.transforms.factors import UNROLL
 _LATENCY: Final = 4
 """The least sums of a block: a multiply-add takes 4 cycles, and some machines begin one in each."""
 
-TALL: Final = 6
+_TALL: Final = 6
 """The rows of a block of two vectors across, twelve sums, where a machine has 16 vector registers. Eight sums, of four rows, are
 all that two units have under way: one that waits for a load is late. Three blocks of four rows are two tall ones. What a tile
 or a mask leaves of twelve rows is in blocks of four."""
@@ -97,8 +97,8 @@ class Product:
         self.product = product = PRODUCTS[op.instruction.data]
         self.neighbours = product.group * _WORD // product.bytes if product.bytes else 1
         self.left, self.right = (replace(panel, depth=panel.depth // self.neighbours, group=1) for panel in op.panels)
-        self.block = self._short = product_block(registers.target, self.dtype, self.m, self.right.width, product.bits)
-        self._tall = self._takes_tall_blocks()
+        self.block = product_block(registers.target, self.dtype, self.m, self.right.width, product.bits)
+        self._short = self.block if self._takes_tall_blocks() else None
         self.c = result.pointer
         self.a, self.b = (self.builder.inttoptr(registers.scalar(v), POINTER) for v in (op.left, op.right))
         self.wanted = registers.scalar(op.rows), registers.scalar(op.columns)
@@ -107,17 +107,17 @@ class Product:
         self.vector = ir.VectorType(self.element, self.block.lanes)
         self._align = min(64, self.dtype.itemsize * self.block.lanes)
         self._start = Beginning(registers, start)
-        if self._tall:
-            self.block, self.unroll = replace(self.block, rows=TALL), _UNROLL_LONG
+        if self._short is not None:
+            self.block, self.unroll = replace(self.block, rows=_TALL), _UNROLL_LONG
         self.word: ir.Type = self.element if product.group == 1 else I32
 
     def _takes_tall_blocks(self) -> bool:
-        """Whether blocks have `TALL` rows. Not where they are no pairs of vectors, where each addition needs a register for its
+        """Whether blocks have `_TALL` rows. Not where they are no pairs of vectors, where each addition needs a register for its
         product, where a tile has fewer rows than two such blocks, and where the left panel has rows in groups, of which a tall
         block would be in two."""
         added = self.dtype.is_integer or self.product.group > 1
         pairs = (self.block.rows, self.block.columns) == (4, 2)
-        return pairs and not added and not self.left.width and self.m >= 2 * TALL
+        return pairs and not added and not self.left.width and self.m >= 2 * _TALL
 
     def _at(self, pointer: ir.Value, offset: ir.Value | None, const: int = 0) -> ir.Value:
         """``offset + const`` sums or words further."""
@@ -205,9 +205,9 @@ class Product:
             yield self, self._over_rows()
             return
         wanted = self.wanted[0]
-        if self._tall:
-            wanted = rounded_up(self._registers, wanted, rest.block.rows)
-            whole = builder.sub(wanted, builder.urem(wanted, ir.Constant(I64, 2 * TALL)))
+        if self._short is not None:
+            wanted = rounded_up(self._registers, wanted, self._short.rows)
+            whole = builder.sub(wanted, builder.urem(wanted, ir.Constant(I64, 2 * _TALL)))
         else:
             up = builder.add(wanted, ir.Constant(I64, rows // 2 - 1))
             whole = builder.and_(up, ir.Constant(I64, -rows))
@@ -221,7 +221,7 @@ class Product:
         """The kernel for rows that are left over, a quarter of a block at a time, or an eighth where more chains of sums give the
         same. It goes one step of the depth at a time: its few sums wait for additions, and not for the loop. None where all rows
         are wanted, or where its sums would be too few. The rows that tall blocks leave are in others."""
-        if self._tall:
+        if self._short is not None:
             part = copy(self)
             part.block, part.unroll = self._short, UNROLL
             return part
